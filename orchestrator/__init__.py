@@ -1,0 +1,1 @@
+"""LLM-driven search whose model-written code runs only in sealed containers."""

@@ -1,0 +1,148 @@
+"""What each kind of untrusted code may see, use and spend.
+
+What must never be granted (a network, capabilities, privileges, host paths, devices, the engine's socket, environment
+variables) has no field here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MIB = 1 << 20
+
+
+class Purpose(StrEnum):
+    """Each container serves one."""
+
+    CANDIDATE = "candidate"
+    ANALYSIS = "analysis"
+    EVALUATOR = "evaluator"
+    IMPORT = "import"
+
+
+class MountRole(StrEnum):
+    """What may be mounted, by role; the source is always a volume of ours, named by content digest."""
+
+    TASK = "task"
+    """Evaluator code and hidden data, read-only, at `/task`."""
+    PUBLIC = "public"
+    """Public task data, read-only, at `/work/data`."""
+    TARGET = "target"
+    """The volume an `import` container fills, writable, at `/target`."""
+
+
+class Runtime(StrEnum):
+    """OCI runtimes we know how to prove."""
+
+    RUNC = "runc"
+    RUNSC = "runsc"
+
+
+class ProvenLimit(StrEnum):
+    """What the doctor's probes can show to be in force."""
+
+    MEMORY = "memory"
+    PIDS = "pids"
+    CPU = "cpu"
+    NETWORK = "network"
+    TMPFS = "tmpfs"
+    READ_ONLY = "read-only"
+    KILL = "kill"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Limits(_Strict):
+    """Resource ceilings of one container; every field has a finite default."""
+
+    wall_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    """Killed after this much wall time from its first frame on, measured outside the container."""
+    idle_seconds: Annotated[float, Field(gt=0, le=86400)] = 3600.0
+    """A container that waits in the pool ends itself after this much time without a first frame."""
+    cpu_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    """CPU time of all its processes together, measured outside."""
+    load_cpu_seconds: Annotated[float, Field(gt=0, le=3600)] = 10.0
+    """The part of it that a candidate may use until it is loaded."""
+    cpus: Annotated[float, Field(gt=0, le=64)] = 1.0
+    memory_bytes: Annotated[int, Field(ge=16 * MIB, le=64 << 30)] = 512 * MIB
+    """Swap is off; tmpfs counts as memory."""
+    pids: Annotated[int, Field(ge=4, le=4096)] = 64
+    """Processes and threads together."""
+    tmpfs_bytes: Annotated[int, Field(ge=MIB, le=8 << 30)] = 32 * MIB
+    tmpfs_inodes: Annotated[int, Field(ge=16, le=1 << 20)] = 1024
+    output_bytes: Annotated[int, Field(ge=0, le=64 * MIB)] = MIB
+    """What is kept of stdout and stderr outside the channel."""
+    output_kill_bytes: Annotated[int, Field(ge=0, le=1 << 30)] = 16 * MIB
+    """Killed with `output-limit` when it prints more than this outside the channel."""
+    frame_head_bytes: Annotated[int, Field(ge=1024, le=MIB)] = 64 << 10
+    frame_body_bytes: Annotated[int, Field(ge=0, le=64 * MIB)] = 16 * MIB
+    channel_bytes: Annotated[int, Field(ge=1024, le=4 << 30)] = 1 << 30
+    """All frames of one container together."""
+
+
+class Grant(_Strict):
+    """What one purpose gets."""
+
+    image: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+    """Role name of a locked image, never a reference to a registry."""
+    runtime: Runtime = Runtime.RUNC
+    mounts: frozenset[MountRole] = frozenset()
+    limits: Limits = Limits()
+
+
+class Disclosure(_Strict):
+    """What of a verdict may reach a model."""
+
+    metric_digits: Annotated[int | None, Field(ge=1, le=17)] = None
+    """Significant digits of metrics; null: unrounded."""
+    failure_line: bool = True
+    """Whether the line in the program is shown when it raises."""
+    evaluator_messages: bool = True
+    """Whether the task's fixed rejection messages are shown."""
+    analysis_head_characters: Annotated[int, Field(ge=100, le=200_000)] = 12_000
+    analysis_tail_characters: Annotated[int, Field(ge=0, le=200_000)] = 4_000
+
+
+_ALLOWED_MOUNTS = {
+    Purpose.CANDIDATE: frozenset[MountRole](),
+    Purpose.ANALYSIS: frozenset({MountRole.PUBLIC}),
+    Purpose.EVALUATOR: frozenset({MountRole.TASK}),
+    Purpose.IMPORT: frozenset({MountRole.TARGET}),
+}
+
+
+class Policy(_Strict):
+    """An access policy; a purpose it does not name cannot run."""
+
+    version: Literal[1]
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+    description: Annotated[str, Field(max_length=500)] = ""
+    purposes: dict[Purpose, Grant]
+    disclosure: Disclosure = Disclosure()
+    accept_unproven: frozenset[ProvenLimit] = frozenset()
+    """Limits that this policy accepts without proof, each by name."""
+
+    @model_validator(mode="after")
+    def _mounts_fit_their_purpose(self) -> Self:
+        for purpose, grant in self.purposes.items():
+            excess = grant.mounts - _ALLOWED_MOUNTS[purpose]
+            if excess:
+                msg = f"purpose {purpose.value!r} may not mount {sorted(role.value for role in excess)}"
+                raise ValueError(msg)
+        return self
+
+    def digest(self) -> str:
+        """`sha256:` and 64 hex digits over the canonical JSON; goes into every audit record."""
+        document = self.model_dump(mode="json")
+        for grant in document["purposes"].values():
+            grant["mounts"].sort()
+        document["accept_unproven"].sort()
+        canonical = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+        return "sha256:" + hashlib.sha256(canonical).hexdigest()

@@ -1,0 +1,102 @@
+"""Every exception we raise on purpose.
+
+    EvolvariumError
+    ├── InputError               wrong input from the user                 exit code 2
+    │   ├── PolicyError          a policy that cannot be granted
+    │   ├── TaskError            a task package that is not well formed
+    │   └── RunStateError        a run that is missing, locked or of another kind
+    ├── PrerequisiteError        engine, image, key or data is missing     exit code 3
+    │   ├── EngineUnavailable    no Docker engine answers
+    │   ├── ImageMissing         an image is not built, or differs from its lock
+    │   └── UnprovenLimit        a limit the policy relies on is not proved here
+    ├── BudgetExhausted          nothing more may be spent                 exit code 4
+    ├── SandboxError             the sandbox failed, never the candidate   exit code 5
+    │   ├── EngineTimeout        the engine did not answer before its deadline
+    │   └── ProtocolError        trusted code in a container broke the protocol
+    ├── EvaluatorError           trusted task code failed; the candidate stays unscored   exit code 5
+    ├── AuditError               the audit chain does not verify           exit code 1
+    ├── ModelError               a language model could not answer         exit code 5
+    └── Cancelled                an operator's stop                        exit code 130
+
+What a candidate does is data (`domain.outcomes`), never one of these. Foreign errors are translated once, at the edge.
+"""
+
+
+class EvolvariumError(Exception):
+    """Root of the tree; `exit_code` is what a command ends with."""
+
+    exit_code = 5
+
+
+class InputError(EvolvariumError):
+    """Wrong input; the message names the thing, the value and the way out."""
+
+    exit_code = 2
+
+
+class PolicyError(InputError):
+    """A policy file that is not well formed or asks for what cannot be granted."""
+
+
+class TaskError(InputError):
+    """A task package that is not well formed."""
+
+
+class RunStateError(InputError):
+    """A run that does not exist, is in use, or was started with other settings."""
+
+
+class PrerequisiteError(EvolvariumError):
+    """Something this machine must offer is missing; the message holds the remedy."""
+
+    exit_code = 3
+
+
+class EngineUnavailable(PrerequisiteError):
+    """No Docker engine answers. Nothing falls back to the host."""
+
+
+class ImageMissing(PrerequisiteError):
+    """An image is not built here, or its digest differs from the lock."""
+
+
+class UnprovenLimit(PrerequisiteError):
+    """A limit is not in force on this engine and runtime, and the policy does not accept that by name."""
+
+
+class BudgetExhausted(EvolvariumError):
+    """The budget does not cover the next step; nothing was spent for it."""
+
+    exit_code = 4
+
+
+class SandboxError(EvolvariumError):
+    """The sandbox failed. Never a score, never charged."""
+
+
+class EngineTimeout(SandboxError):
+    """The engine did not answer before its deadline."""
+
+
+class ProtocolError(SandboxError):
+    """Bytes that are not a well-formed frame, where well-formed frames are owed."""
+
+
+class EvaluatorError(EvolvariumError):
+    """Trusted task code failed; the candidate stays unscored."""
+
+
+class AuditError(EvolvariumError):
+    """The audit chain does not verify."""
+
+    exit_code = 1
+
+
+class ModelError(EvolvariumError):
+    """A language model could not answer."""
+
+
+class Cancelled(EvolvariumError):
+    """An operator asked to stop."""
+
+    exit_code = 130
