@@ -1,8 +1,8 @@
 """Length-prefixed frames: the only thing that goes into or out of a container.
 
-A frame is an 8-byte prefix (two big-endian unsigned 32-bit integers: bytes of the head, bytes of the body), a head (strict
-JSON object in UTF-8) and a body (raw bytes, whose meaning the head declares). The same format is implemented once more in
-`sandbox_images/base/runner/frames.py`, which may import nothing of ours; a contract test holds the two together.
+A frame is an 8-byte prefix (two big-endian unsigned 32-bit integers: bytes of the head, bytes of the body), a head
+(strict JSON object in UTF-8) and a body (raw bytes, whose meaning the head declares). The format is implemented once
+more in `sandbox_images/base/runner/frames.py`, which may import nothing of ours; a contract test holds the two together.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode_head(raw: bytes) -> dict[str, Any]:
-    """Strict JSON: one object, UTF-8, no duplicate keys, finite numbers, no lone surrogates, bounded depth and integers.
+    """One strict JSON object: UTF-8, no duplicate keys, finite numbers, no lone surrogates, bounded depth and integers.
 
     Raises:
         ProtocolError: Anything else.
