@@ -30,12 +30,17 @@ def check_path(path: str) -> str:
     return path
 
 
+def _parents(path: str) -> Iterator[str]:
+    segments = path.split("/")
+    return ("/".join(segments[:depth]) for depth in range(1, len(segments)))
+
+
 @dataclass(frozen=True, slots=True)
 class FileTree(Mapping[str, bytes]):
     """Files by relative path, byte for byte; equal trees have equal digests.
 
     Raises:
-        InputError: A path is not allowed, or the tree is over 64 files, 1 MiB a file or 4 MiB in all.
+        InputError: A path is not allowed or lies in a file, or the tree is over 64 files, 1 MiB a file or 4 MiB in all.
     """
 
     files: Mapping[str, bytes]
@@ -51,6 +56,10 @@ class FileTree(Mapping[str, bytes]):
         for path, content in ordered.items():
             if len(content) > MAX_FILE_BYTES:
                 msg = f"{path!r} has {len(content)} bytes, at most {MAX_FILE_BYTES} are allowed"
+                raise InputError(msg)
+            folder = next((parent for parent in _parents(path) if parent in ordered), None)
+            if folder is not None:
+                msg = f"{folder!r} cannot be a file, since {path!r} lies in it; rename one of them"
                 raise InputError(msg)
         object.__setattr__(self, "files", MappingProxyType(ordered))
         canonical = json.dumps(self.manifest(), sort_keys=True, separators=(",", ":")).encode()

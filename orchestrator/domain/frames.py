@@ -2,7 +2,8 @@
 
 A frame is an 8-byte prefix (two big-endian unsigned 32-bit integers: bytes of the head, bytes of the body), a head
 (strict JSON object in UTF-8) and a body (raw bytes, whose meaning the head declares). The format is implemented once
-more in `sandbox_images/base/runner/frames.py`, which may import nothing of ours; a contract test holds the two together.
+more in `sandbox_images/base/runner/frames.py`, which may import nothing of ours; a contract test holds the two
+together.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Frame:
 
 
 def encode(frame: Frame) -> bytes:
-    """Bytes of a frame.
+    """Bytes of a frame that the other side accepts.
 
     Raises:
         ProtocolError: The head is not strict JSON, or a part is over the absolute limits.
@@ -46,10 +47,28 @@ def encode(frame: Frame) -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         msg = f"head of a {frame.head.get('type')!r} frame is not JSON: {error}"
         raise ProtocolError(msg) from error
+    decode_head(head)
     if len(head) > MAX_HEAD_BYTES or len(frame.body) > MAX_BODY_BYTES:
         msg = f"a {frame.type!r} frame of {len(head)} + {len(frame.body)} bytes is over the limit"
         raise ProtocolError(msg)
     return PREFIX.pack(len(head), len(frame.body)) + head + frame.body
+
+
+def decode(raw: bytes) -> Frame:
+    """The one frame that `raw` holds from its first to its last byte, as inner frames travel.
+
+    Raises:
+        ProtocolError: The sizes do not add up to `raw`, a part is over the absolute limits, or the head is refused.
+    """
+    if len(raw) < PREFIX.size:
+        msg = f"an inner frame of {len(raw)} bytes has no prefix"
+        raise ProtocolError(msg)
+    head_bytes, body_bytes = PREFIX.unpack_from(raw)
+    if head_bytes > MAX_HEAD_BYTES or body_bytes > MAX_BODY_BYTES or len(raw) != PREFIX.size + head_bytes + body_bytes:
+        msg = f"an inner frame claims {head_bytes} + {body_bytes} bytes and has {len(raw) - PREFIX.size}"
+        raise ProtocolError(msg)
+    start = PREFIX.size + head_bytes
+    return Frame(decode_head(raw[PREFIX.size : start]), raw[start:])
 
 
 def decode_head(raw: bytes) -> dict[str, Any]:
@@ -60,9 +79,11 @@ def decode_head(raw: bytes) -> dict[str, Any]:
     """
     try:
         text = raw.decode("utf-8")
-        check_depth(text)
+        if text.count("[") + text.count("{") > MAX_DEPTH:  # hardly any head; the scan costs more than all the rest
+            check_depth(text)
         head = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite, parse_int=_int)
-        json.dumps(head, ensure_ascii=False).encode("utf-8")  # a lone surrogate written as an escape does not encode
+        if "\\" in text:  # only an escape can bring in a lone surrogate, and that does not encode
+            json.dumps(head, ensure_ascii=False).encode("utf-8")
     except (UnicodeError, ValueError, RecursionError) as error:
         msg = f"frame head is not strict JSON: {type(error).__name__}"
         raise ProtocolError(msg) from error
@@ -158,6 +179,6 @@ def _finite(text: str) -> float:
 
 def _int(text: str) -> int:
     if len(text) > 20:
-        msg = "integer over 64 bits"
+        msg = "integer of more than 20 characters"
         raise ValueError(msg)
     return int(text)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
@@ -14,12 +14,18 @@ from orchestrator.domain.conversation import Conversation, Sampling, ToolSpec
 from orchestrator.errors import RunStateError
 
 T = TypeVar("T")
-_BASE64 = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+# Numbers that are not finite are written as such, so that `to_record` meets and refuses them instead of storing null.
+_FORM = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
 
 
 def to_record(value: object) -> dict[str, Any]:
-    """A frozen dataclass of the domain as a JSON object; bytes become base64, decimals become strings."""
-    record: dict[str, Any] = json.loads(_adapter(type(value)).dump_json(value))
+    """A frozen dataclass of the domain as a JSON object; bytes become base64, decimals become strings.
+
+    Raises:
+        ValueError: It holds a number that is not finite.
+    """
+    kind: Any = type(value)
+    record: dict[str, Any] = json.loads(_adapter(kind).dump_json(value), parse_constant=_refuse)
     return record
 
 
@@ -29,8 +35,9 @@ def from_record(kind: type[T], record: Mapping[str, Any]) -> T:
     Raises:
         RunStateError: The record does not hold such a value.
     """
+    adapter: TypeAdapter[T] = _adapter(cast("Any", kind))
     try:
-        value: T = _adapter(kind).validate_json(json.dumps(dict(record)))
+        value = adapter.validate_json(json.dumps(dict(record)))
     except ValidationError as error:
         msg = f"journal record is no {kind.__name__}: {error.errors()[0]['msg']}"
         raise RunStateError(msg) from error
@@ -45,4 +52,9 @@ def request_digest(conversation: Conversation, tools: Sequence[ToolSpec], sampli
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - any dataclass of the domain
-    return TypeAdapter(with_config(_BASE64)(kind))
+    return TypeAdapter(with_config(_FORM)(kind))
+
+
+def _refuse(constant: str) -> NoReturn:
+    msg = f"{constant} cannot be recorded; only finite numbers can"
+    raise ValueError(msg)

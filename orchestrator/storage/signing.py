@@ -1,0 +1,116 @@
+"""The installation's Ed25519 key (RFC 8032), which signs the audit chain."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from orchestrator.errors import AuditError
+
+
+def load_private_key(path: Path) -> Ed25519PrivateKey:
+    """The key in a PEM file that only its owner can read.
+
+    Raises:
+        AuditError: It cannot be read, others may read it, or it holds no such key.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, "rb") as file:
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            pem = file.read(4096)
+    except OSError as error:
+        msg = f"cannot read the audit key {path}: {error.strerror}"
+        raise AuditError(msg) from error
+    if mode & 0o077:
+        msg = f"the audit key {path} has mode {mode:04o}, so others may have it; make a new home, or `chmod 600` it"
+        raise AuditError(msg)
+    try:
+        key = load_pem_private_key(pem, password=None)
+    except ValueError as error:
+        raise AuditError(_no_key(path)) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise AuditError(_no_key(path))
+    return key
+
+
+def make_private_key(path: Path) -> Ed25519PrivateKey:
+    """A new key, durable at `path` with mode 0600; the caller holds a lock, so nobody else makes one.
+
+    Raises:
+        AuditError: It cannot be written.
+    """
+    key = Ed25519PrivateKey.generate()
+    write_durably(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), mode=0o600)
+    return key
+
+
+def write_durably(path: Path, content: bytes, *, mode: int) -> None:
+    """Put a whole file in place or none, with its mode set from the beginning.
+
+    Raises:
+        AuditError: It cannot be written.
+    """
+    draft = path.with_name(path.name + ".draft")
+    try:
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        draft.replace(path)
+    except OSError as error:
+        msg = f"cannot write {path}: {error.strerror}; check the folder's permissions and the free disk space"
+        raise AuditError(msg) from error
+
+
+def public_pem(key: Ed25519PrivateKey) -> bytes:
+    """The public half, to hand out."""
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def fingerprint(key: Ed25519PublicKey) -> str:
+    """`sha256:` and 64 hex digits over the 32 bytes of a public key."""
+    return "sha256:" + hashlib.sha256(key.public_bytes_raw()).hexdigest()
+
+
+def load_public_key(pem: bytes) -> Ed25519PublicKey | None:
+    """The key in a PEM text, or None if it holds no such key."""
+    try:
+        key = load_pem_public_key(pem)
+    except ValueError:
+        return None
+    return key if isinstance(key, Ed25519PublicKey) else None
+
+
+def sign(key: Ed25519PrivateKey, digest: str) -> str:
+    """Base64 of the signature over a digest's text."""
+    return base64.b64encode(key.sign(digest.encode())).decode()
+
+
+def is_signed(key: Ed25519PublicKey, digest: str, signature: str) -> bool:
+    """Whether the signature is the key's over this digest's text."""
+    try:
+        key.verify(base64.b64decode(signature, validate=True), digest.encode())
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _no_key(path: Path) -> str:
+    return f"{path} holds no Ed25519 private key in PEM; restore it from a copy, or move the audit folder aside"
