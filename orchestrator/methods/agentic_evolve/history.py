@@ -1,0 +1,253 @@
+"""A run as its journal tells it, without model, evaluator or clock: the archive and what was consumed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from orchestrator.domain.conversation import Reply, Usage
+from orchestrator.domain.outcomes import Ending
+from orchestrator.domain.records import from_record
+from orchestrator.errors import RunStateError
+from orchestrator.methods.agentic_evolve.entries import INITIAL, Entry, commit_id, entry_from_record
+from orchestrator.methods.agentic_evolve.results import RunResult
+from orchestrator.ports import Journal
+from orchestrator.search.archive import Grid
+
+_STEP_KEY = re.compile(r"i(?P<island>\d+)/(?P<kind>request|analysis|commit|migration|stop)(?:/(?P<name>.+))?")
+_ANNOUNCED = re.compile(r"(?P<number>\d+)(?:/\d+)?/sent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What one migration showed."""
+
+    island: int
+    """Who was shown it."""
+    migration: int
+    """The island's k-th, from 1."""
+    ids: tuple[str, ...]
+    """Best first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """One request of an island that was answered."""
+
+    island: int
+    number: int
+    reply: Reply
+
+
+Step = Entry | Shown | Answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumption:
+    """What was used of the model and the analyst."""
+
+    requests: int = 0
+    """Answered ones."""
+    analyses: int = 0
+    usage: Usage = field(default_factory=Usage)
+    """Of all replies, and of lost calls at their reservation."""
+    lost: int = 0
+    """Calls whose process ended while they were in flight; one that is in flight just now looks the same."""
+
+    def __add__(self, other: Consumption) -> Consumption:
+        """Sum."""
+        return Consumption(
+            requests=self.requests + other.requests,
+            analyses=self.analyses + other.analyses,
+            usage=self.usage + other.usage,
+            lost=self.lost + other.lost,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Everything a journal holds of a run, complete or not."""
+
+    header: Mapping[str, Any]
+    """The record `run`."""
+    initial: Entry | None
+    """None: the run was cut off before it was evaluated."""
+    steps: Sequence[Step]
+    """Commits, migrations and replies in the order in which they were recorded; it depends on timing between islands,
+    but not within one."""
+    consumption: Mapping[int, Consumption]
+    """By island."""
+    stops: Mapping[int, str]
+    """Island to reason, for islands that have stopped."""
+
+    @property
+    def fitness(self) -> str:
+        """The metric that selection maximises."""
+        return str(self.header["task"]["fitness"])
+
+    @cached_property
+    def commits(self) -> tuple[Entry, ...]:
+        """All commits, failed ones and duplicates too, in an order that does not depend on timing."""
+        return tuple(sorted((step for step in self.steps if isinstance(step, Entry)), key=lambda entry: entry.age))
+
+    @property
+    def paid(self) -> tuple[Entry, ...]:
+        """Commits that cost an evaluation."""
+        return tuple(entry for entry in self.commits if entry.duplicate_of is None)
+
+    @property
+    def candidates(self) -> tuple[Entry, ...]:
+        """The initial program and the paid commits."""
+        return (*(() if self.initial is None else (self.initial,)), *self.paid)
+
+    @property
+    def migrations(self) -> tuple[Shown, ...]:
+        """All migrations, by their number and island."""
+        shown = (step for step in self.steps if isinstance(step, Shown))
+        return tuple(sorted(shown, key=lambda step: (step.migration, step.island)))
+
+    @property
+    def best(self) -> Entry | None:
+        """The candidate of highest fitness; on ties the earliest: by commit number, then by island."""
+        return best_of(self.candidates, self.fitness)
+
+    @property
+    def total(self) -> Consumption:
+        """Of all islands."""
+        return sum(self.consumption.values(), Consumption())
+
+    def grids(self) -> dict[int, Grid[Entry]]:
+        """Each island's grid as its agent sees it."""
+        names, bins = self.header["task"]["features"], self.header["settings"]["bins"]
+        grids: dict[int, Grid[Entry]] = {}
+        for island in range(self.header["settings"]["islands"]):
+            grids[island] = Grid(bins=(bins,) * len(names))
+            for entry in self.candidates:
+                metrics = entry.verdict.metrics
+                if entry.island in {None, island} and metrics is not None:
+                    features = [metrics[name] for name in names]
+                    grids[island].offer(entry, fitness=metrics[self.fitness], features=features)
+        return grids
+
+    def endings(self) -> dict[str, int]:
+        """How many paid evaluations ended in each way."""
+        counts = Counter(ending_of(entry).value for entry in self.paid)
+        return dict(sorted(counts.items()))
+
+    def result(self, run_id: str) -> RunResult:
+        """The run in figures."""
+        total, best = self.total, self.best
+        return RunResult(
+            run=run_id,
+            task=self.header["task"]["name"],
+            method=self.header["method"],
+            model=self.header["model"],
+            seed=self.header["seed"],
+            best_id=None if best is None else best.id,
+            best_metrics=None if best is None else best.verdict.metrics,
+            initial_metrics=None if self.initial is None else self.initial.verdict.metrics,
+            evaluations=len(self.paid),
+            analyses=total.analyses,
+            requests=total.requests,
+            usage=total.usage,
+            endings=self.endings(),
+            stops=self.stops,
+        )
+
+
+def best_of(entries: Sequence[Entry], fitness: str) -> Entry | None:
+    """The first of highest fitness; None: none has a score."""
+    best: tuple[float, Entry] | None = None
+    for entry in entries:
+        if entry.verdict.metrics is not None and (best is None or entry.verdict.metrics[fitness] > best[0]):
+            best = (entry.verdict.metrics[fitness], entry)
+    return None if best is None else best[1]
+
+
+def ending_of(entry: Entry) -> Ending:
+    """How an evaluation ended."""
+    return Ending.OK if entry.verdict.failure is None else entry.verdict.failure.ending
+
+
+def read_history(journal: Journal) -> History:
+    """Read a journal, of a run that may still be going on.
+
+    Raises:
+        RunStateError: It holds no run of this method, or is damaged.
+    """
+    header = journal.get("run")
+    if header is None or not str(header.get("method", "")).startswith("agentic-evolve"):
+        msg = "this journal holds no run of agentic-evolve"
+        raise RunStateError(msg)
+    initial = journal.get(INITIAL)
+    steps: list[Step] = []
+    consumption: dict[int, Consumption] = {}
+    stops: dict[int, str] = {}
+    for island, kind, name, record in _island_records(journal):
+        consumption[island] = consumption.get(island, Consumption()) + _consumed(kind, name, record)
+        if kind == "stop":
+            stops[island] = str(record["reason"])
+        step = _step(island, kind, name, record, journal)
+        if step is not None:
+            steps.append(step)
+    for island, lost in _lost(journal).items():
+        consumption[island] = consumption.get(island, Consumption()) + lost
+    return History(
+        header=header,
+        initial=None if initial is None else entry_from_record(INITIAL, initial, journal),
+        steps=steps,
+        consumption=dict(sorted(consumption.items())),
+        stops=dict(sorted(stops.items())),
+    )
+
+
+def _island_records(journal: Journal) -> Iterator[tuple[int, str, str, Mapping[str, Any]]]:
+    """(island, kind, name, record) of every island's records; announcements of requests are among them."""
+    for key, record in journal.records("i"):
+        if match := _STEP_KEY.fullmatch(key):
+            yield int(match["island"]), match["kind"], match["name"] or "", record
+
+
+def _step(island: int, kind: str, name: str, record: Mapping[str, Any], journal: Journal) -> Step | None:
+    match kind:
+        case "commit":
+            return entry_from_record(commit_id(island, int(name.removeprefix("c"))), record, journal)
+        case "migration":
+            return Shown(island=island, migration=int(name), ids=tuple(record["shown"]))
+        case "request" if name.isdigit():
+            return Answered(island=island, number=int(name), reply=from_record(Reply, record["reply"]))
+        case _:
+            return None
+
+
+def _consumed(kind: str, name: str, record: Mapping[str, Any]) -> Consumption:
+    match kind:
+        case "analysis":
+            return Consumption(analyses=1)
+        case "request" if name.isdigit():
+            return Consumption(requests=1, usage=from_record(Reply, record["reply"]).usage)
+        case _:
+            return Consumption()
+
+
+def _lost(journal: Journal) -> dict[int, Consumption]:
+    """Announced requests of each island that were not answered, at their reservation."""
+    announced: dict[tuple[int, int], list[Usage]] = {}
+    answered: set[tuple[int, int]] = set()
+    for island, kind, name, record in _island_records(journal):
+        if kind != "request":
+            continue
+        if match := _ANNOUNCED.fullmatch(name):
+            announced.setdefault((island, int(match["number"])), []).append(from_record(Usage, record["reserved"]))
+        else:
+            answered.add((island, int(name)))
+    lost: dict[int, Consumption] = {}
+    for (island, number), reserved in announced.items():
+        for usage in reserved[:-1] if (island, number) in answered else reserved:
+            if usage != Usage():  # a repeatable model announces that nothing can be lost
+                lost[island] = lost.get(island, Consumption()) + Consumption(usage=usage, lost=1)
+    return lost

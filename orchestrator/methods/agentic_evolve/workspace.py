@@ -1,0 +1,112 @@
+"""An agent's files, in memory: the candidate, and `analysis.py` beside it."""
+
+from __future__ import annotations
+
+from orchestrator.domain.candidates import FileTree
+from orchestrator.errors import InputError, TaskError
+
+ANALYSIS_FILE = "analysis.py"
+DATA_FOLDER = "data"
+
+
+class ToolError(InputError):
+    """Something an agent did wrong; the message is for the agent. Never leaves the method."""
+
+
+class Workspace:
+    """The files an agent reads, writes and edits. Not thread-safe: each island has its own."""
+
+    def __init__(self, initial: FileTree, *, has_analysis: bool) -> None:
+        """Begin with the initial program and no script.
+
+        Raises:
+            TaskError: The initial program uses a path that belongs to analyses.
+        """
+        taken = [path for path in initial if path == ANALYSIS_FILE or path.split("/")[0] == DATA_FOLDER]
+        if taken:
+            msg = f"the initial program has the file {taken[0]!r}, which is reserved for analyses; rename it"
+            raise TaskError(msg)
+        self.candidate = initial
+        self.script: bytes | None = None
+        """`analysis.py`; None: not written yet."""
+        self.has_analysis = has_analysis
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files there may be."""
+        return (*self.candidate, *([ANALYSIS_FILE] if self.has_analysis else []))
+
+    def read(self, file: str) -> str:
+        """The text of a file.
+
+        Raises:
+            ToolError: There is no such file.
+        """
+        return self._content(file).decode("utf-8", errors="replace")
+
+    def write(self, file: str, content: str) -> int:
+        """Replace a file; returns its size in bytes.
+
+        Raises:
+            ToolError: There may be no such file, or the text is too long or not encodable; nothing has changed.
+        """
+        self._check_name(file)
+        try:
+            data = content.encode("utf-8")
+        except UnicodeEncodeError as error:
+            msg = f"the text for {file} has a character that UTF-8 cannot hold, at position {error.start}"
+            raise ToolError(msg) from error
+        script = data if file == ANALYSIS_FILE else self.script
+        tree = {**self.candidate, **({} if file == ANALYSIS_FILE else {file: data})}
+        try:
+            candidate = FileTree(tree)
+            if script is not None:
+                FileTree({**tree, ANALYSIS_FILE: script})  # what an analysis would get must be within bounds as well
+        except InputError as error:
+            raise ToolError(str(error)) from error
+        self.candidate, self.script = candidate, script
+        return len(data)
+
+    def edit(self, file: str, old: str, new: str) -> int:
+        """Replace the only occurrence of `old`; returns the file's new size in bytes.
+
+        Raises:
+            ToolError: `old` is empty, absent or occurs more than once, or as for `write`; nothing has changed.
+        """
+        text = self.read(file)
+        if not old:
+            msg = "old is empty; give a passage of the file, or use write"
+            raise ToolError(msg)
+        first = text.find(old)
+        if first < 0:
+            msg = f"old does not occur in {file}; read the file and copy the passage exactly"
+            raise ToolError(msg)
+        if text.find(old, first + 1) >= 0:  # overlapping occurrences count, they are just as ambiguous
+            msg = f"old occurs more than once in {file}; give a longer passage"
+            raise ToolError(msg)
+        return self.write(file, text[:first] + new + text[first + len(old) :])
+
+    def for_analysis(self) -> FileTree:
+        """Candidate and script together.
+
+        Raises:
+            ToolError: There is no script.
+        """
+        if self.script is None:
+            msg = f"{ANALYSIS_FILE} does not exist yet; write it first"
+            raise ToolError(msg)
+        return FileTree({**self.candidate, ANALYSIS_FILE: self.script})
+
+    def _content(self, file: str) -> bytes:
+        self._check_name(file)
+        if file != ANALYSIS_FILE:
+            return self.candidate[file]
+        if self.script is None:
+            msg = f"{ANALYSIS_FILE} does not exist yet; write it first"
+            raise ToolError(msg)
+        return self.script
+
+    def _check_name(self, file: str) -> None:
+        if file not in self.names:
+            msg = f"there is no file {file[:80]!r}; the files are {', '.join(self.names)}"
+            raise ToolError(msg)
