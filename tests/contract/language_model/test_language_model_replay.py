@@ -1,0 +1,59 @@
+"""A recorded run answers again, and says where another run leaves it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain.conversation import AssistantMessage, UserMessage
+from orchestrator.errors import ModelError
+from orchestrator.llm.replay import ReplayModel
+from orchestrator.storage.journal import SqliteJournal
+
+
+@pytest.fixture
+def replay(recording: Any, kit: Any) -> ReplayModel:
+    return ReplayModel(recording.journal, recorded="offline", context_tokens=kit.CONTEXT_TOKENS)
+
+
+def test_a_run_with_recorded_replies_has_the_same_candidates(
+    replay: ReplayModel, recording: Any, kit: Any, journal: SqliteJournal
+) -> None:
+    kit.run(replay, recording.repeated_bench(), journal)
+    assert kit.candidates(journal) == kit.candidates(recording.journal)
+
+
+def test_an_unknown_beginning_is_named(replay: ReplayModel, recording: Any) -> None:
+    conversation, tools, sampling = recording.heard[0][0]
+    with pytest.raises(ModelError, match=r"no recorded conversation begins like this.*seed 5"):
+        replay.complete(conversation, tools, replace(sampling, seed=5))
+
+
+def test_a_changed_answer_is_placed_after_the_last_request_that_agrees(replay: ReplayModel, recording: Any) -> None:
+    (conversation, tools, sampling), reply = recording.heard[0]
+    changed = conversation.plus(reply.message, UserMessage(text="something else"))
+    with pytest.raises(ModelError, match=r"follows i\d/request/0001, but i\d/request/0002 has other answers"):
+        replay.complete(changed, tools, sampling)
+
+
+def test_the_end_of_the_recording_is_named(replay: ReplayModel, recording: Any) -> None:
+    (conversation, tools, sampling), reply = recording.heard[-1]
+    with pytest.raises(ModelError, match="after which the recording has no request"):
+        replay.complete(conversation.plus(reply.message, UserMessage(text="Continue.")), tools, sampling)
+
+
+def test_words_the_model_never_said_are_named(replay: ReplayModel, recording: Any) -> None:
+    conversation, tools, sampling = recording.heard[0][0]
+    with pytest.raises(ModelError, match="message 1 is the model's, but no recorded reply"):
+        replay.complete(conversation.plus(AssistantMessage(text="never said")), tools, sampling)
+
+
+def test_a_journal_without_replies_cannot_be_replayed(tmp_path: Path) -> None:
+    with (
+        SqliteJournal(tmp_path / "empty.sqlite") as journal,
+        pytest.raises(ModelError, match="holds no reply of 'offline'"),
+    ):
+        ReplayModel(journal, recorded="offline", context_tokens=1000)

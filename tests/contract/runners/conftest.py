@@ -1,0 +1,125 @@
+"""Runners as plain local processes, assembled from the same files as in their images."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from orchestrator.domain.frames import PREFIX, Frame, decode_head, encode, pack_blobs
+
+IMAGES = Path(__file__).parents[3] / "sandbox_images"
+DEADLINE_SECONDS = 300
+
+
+class Runner:
+    """One runner, spoken to with the orchestrator's own frames."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        command = [sys.executable, "-I", "-B", str(directory), *arguments]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env={"PATH": "/usr/bin:/bin"})
+        self._timer = threading.Timer(DEADLINE_SECONDS, self.process.kill)
+        self._printed: list[bytes] = []
+        self._drain = threading.Thread(target=self._read_stderr)
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        self._drain.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self.process.kill()
+        self.process.wait()
+        self._drain.join()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
+    def send(self, head: Mapping[str, Any], body: bytes = b"") -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(encode(Frame(head, body)))
+        self.process.stdin.flush()
+
+    def receive(self) -> Frame | None:
+        """The next frame, or None at the end."""
+        assert self.process.stdout is not None
+        prefix = self.process.stdout.read(PREFIX.size)
+        if len(prefix) < PREFIX.size:
+            return None
+        head_bytes, body_bytes = PREFIX.unpack(prefix)
+        head = decode_head(self.process.stdout.read(head_bytes))
+        return Frame(head, self.process.stdout.read(body_bytes))
+
+    def ask(self, head: Mapping[str, Any], body: bytes = b"") -> Frame:
+        """Send a frame and take the next one, which must come."""
+        self.send(head, body)
+        frame = self.receive()
+        assert frame is not None, self.end()
+        return frame
+
+    def start(self, files: Mapping[str, str | bytes], **fields: object) -> Frame:
+        """Send `start` with these files and take the answer."""
+        table, body = pack_blobs({p: f.encode() if isinstance(f, str) else f for p, f in files.items()})
+        return self.ask({"type": "start", "blobs": table, **fields}, body)
+
+    def end(self) -> tuple[int, str]:
+        """(exit code, what was printed outside the channel) once stdin is closed."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        code = self.process.wait()
+        self._drain.join()
+        return code, b"".join(self._printed).decode()
+
+    def _read_stderr(self) -> None:
+        assert self.process.stderr is not None
+        while data := self.process.stderr.read1(1 << 16):
+            self._printed.append(data)
+
+
+Launch = Callable[..., Runner]
+
+
+@pytest.fixture(scope="session")
+def assembled(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Image name to a directory that holds `base/runner` and the image's own runner, as the image does."""
+    root = tmp_path_factory.mktemp("runners")
+    for image in ("base", "python", "analysis", "evaluator"):
+        shutil.copytree(IMAGES / "base" / "runner", root / image, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(IMAGES / image / "runner", root / image, dirs_exist_ok=True)
+    return {image.name: image for image in root.iterdir()}
+
+
+def _launcher(assembled: Mapping[str, Path]) -> Iterator[Launch]:
+    roles = {"base": "import", "python": "candidate"}
+    with ExitStack() as stack:
+
+        def launch(image: str, *arguments: str, idle_seconds: float = DEADLINE_SECONDS) -> Runner:
+            runner = Runner(assembled[image], "--idle-seconds", str(idle_seconds), *arguments)
+            stack.enter_context(runner)
+            ready = runner.receive()
+            assert ready is not None, runner.end()
+            assert ready == Frame({"type": "ready", "protocol": 1, "role": roles.get(image, image)})
+            return runner
+
+        yield launch
+
+
+@pytest.fixture
+def launch(assembled: Mapping[str, Path]) -> Iterator[Launch]:
+    """Start a runner of an image and take its `ready` frame; it is killed at the end of the test."""
+    yield from _launcher(assembled)
+
+
+@pytest.fixture(scope="module")
+def launch_once(assembled: Mapping[str, Path]) -> Iterator[Launch]:
+    """The same for a runner that all tests of a module share."""
+    yield from _launcher(assembled)

@@ -1,0 +1,188 @@
+"""The load check of candidate programs: what is rejected, why and where; and what honest programs may write."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Launch
+
+F = "\ndef f(x):\n    return 1.0\n"
+FUNCTIONS = {"f": {"arguments": [{"name": "x", "dtype": "int64"}], "returns": {"dtype": "float64"}}}
+
+REJECTED = [
+    ("import os", "import-not-allowed", 1),
+    ("\nimport sys as math", "import-not-allowed", 2),
+    ("import numpy, os", "import-not-allowed", 1),
+    ("from os import path", "import-not-allowed", 1),
+    ("import scipy", "import-not-allowed", 1),
+    ("import math.os", "import-not-allowed", 1),
+    ("import numpy.f2py", "import-not-allowed", 1),
+    ("import numpy.lib.npyio", "import-not-allowed", 1),
+    ("import numpy.ctypeslib as c", "import-not-allowed", 1),
+    ("from numpy import load", "import-not-allowed", 1),
+    ("from numpy import *", "import-not-allowed", 1),
+    ("from numpy import testing", "import-not-allowed", 1),
+    ("from numpy.lib import format", "import-not-allowed", 1),
+    ("from numpy._core import multiarray", "import-not-allowed", 1),
+    ("def g():\n    import os", "import-not-allowed", 2),
+    ("open('a')", "name-not-allowed", 1),
+    ("x = [open]", "name-not-allowed", 1),
+    ("eval('1')", "name-not-allowed", 1),
+    ("exec('1')", "name-not-allowed", 1),
+    ("compile('1', '', 'eval')", "name-not-allowed", 1),
+    ("input()", "name-not-allowed", 1),
+    ("breakpoint()", "name-not-allowed", 1),
+    ("globals()", "name-not-allowed", 1),
+    ("locals()", "name-not-allowed", 1),
+    ("vars()", "name-not-allowed", 1),
+    ("g = getattr", "name-not-allowed", 1),
+    ("getattr(f, 'a' + 'b')", "name-not-allowed", 1),
+    ("import math\ngetattr(*[math, 'pi'])", "name-not-allowed", 2),
+    ("getattr(f, '__globals__')", "double-underscore", 1),
+    ("setattr(f, '__code__', 1)", "double-underscore", 1),
+    ("import numpy as np\ngetattr(np, 'load')", "attribute-not-allowed", 2),
+    ("__import__('os')", "double-underscore", 1),
+    ("print(__file__)", "double-underscore", 1),
+    ("f.__globals__", "double-underscore", 1),
+    ("class A:\n    def __init__(self): pass", "double-underscore", 2),
+    ("def g(__x): pass", "double-underscore", 1),
+    ("f(__x=1)", "double-underscore", 1),
+    ("def g():\n    global __x", "double-underscore", 2),
+    ("import math as __m", "double-underscore", 1),
+    ("try: pass\nexcept ValueError as __e: pass", "double-underscore", 2),
+    ("match 1:\n    case __x: pass", "double-underscore", 2),
+    ("match 1:\n    case int(__class__=x): pass", "double-underscore", 2),
+    ("import numpy as np\nnp.load('a')", "attribute-not-allowed", 2),
+    ("import numpy\nnumpy.fromfile('a')", "attribute-not-allowed", 2),
+    ("import numpy.random\nnumpy.memmap('a')", "attribute-not-allowed", 2),
+    ("import numpy as np\nnp.DataSource()", "attribute-not-allowed", 2),
+    ("import numpy as np\nnp.genfromtxt('a')", "attribute-not-allowed", 2),
+    ("import numpy as np\nx = np.save", "attribute-not-allowed", 2),
+    ("import numpy as np\nnp.f2py", "attribute-not-allowed", 2),
+    ("import numpy as np\nnp.ctypeslib", "attribute-not-allowed", 2),
+    ("import numpy as np\nnp.lib.npyio.os.system('ls')", "attribute-not-allowed", 2),
+    ("import numpy as np\nnp._core.multiarray", "attribute-not-allowed", 2),
+    ("import numpy as np\nnp.testing.rundocs()", "attribute-not-allowed", 2),
+    ("import numpy.linalg as la\nla._linalg.os", "attribute-not-allowed", 2),
+    ("import numpy as np\nnp.zeros(3).tofile('a')", "attribute-not-allowed", 2),
+    ("x = 1\nx.dump('a')", "attribute-not-allowed", 2),
+    ("(i for i in []).gi_frame.f_back", "attribute-not-allowed", 1),
+    ("def f(:", "syntax-error", 1),
+    ("return 1", "syntax-error", 1),
+    ("x = 1\n\0", "syntax-error", None),
+    ("x = '\ud800'", "not-utf-8", 1),
+    ("x = " + "(" * 150 + ")" * 150 + "\ny = " + "-" * 100_000 + "1", "too-deep", None),
+    ("x = " + "+".join(["1"] * 50_000), "too-deep", None),
+]  # fmt: skip
+
+ALLOWED = [
+    "from __future__ import annotations",
+    "import numpy as np, math",
+    "from math import *",
+    "import numpy.linalg\nimport numpy.random as r\nr.default_rng(1)",
+    "from numpy.lib.stride_tricks import sliding_window_view",
+    "import numpy as np\nnp.lib.stride_tricks.sliding_window_view(np.arange(3), 2)",
+    "from numpy.polynomial import Polynomial",
+    "import numpy as np\nx = np.random.rand(3) + np.fft.fft([1, 2, 3]).real + np.linalg.norm([1]) + np.float64(1)",
+    "import numpy as np\nx = np.ma.masked_array([1]) if False else np.testing_does_not_exist if False else 1",
+    "open = [1, 2]\nx = open[0]",
+    "def g(input, vars):\n    return input + vars",
+    "x = 'a string may say __class__, open() and import os'",
+    '"""So may a docstring: __init__."""',
+    "x = _private = 1",
+    "class A:\n    load = save = 1\n    def run(self): return self.load",
+    "def g(): pass\ngetattr(g, 'count', 0)\nhasattr(g, 'count')\ng.count = 1",
+    "print('hello')",
+    "x = sorted({3: 1}.items(), key=lambda pair: pair[1])",
+    "x: int = 1\nassert isinstance(x, int)\ny = f'{x:>5}'",
+    "match 3:\n    case int(real=r): pass",
+]
+
+
+@pytest.fixture(scope="module")
+def inspection(assembled: Mapping[str, Path]) -> Iterator[ModuleType]:
+    """The runner's own module, which needs no process for itself."""
+    sys.path.insert(0, str(assembled["python"]))
+    try:
+        yield importlib.import_module("inspection")
+    finally:
+        sys.path.remove(str(assembled["python"]))
+        for name in ("inspection", "numpy_surface"):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize(("source", "reason", "line"), REJECTED)
+def test_a_program_that_breaks_a_rule_is_rejected_with_its_place(
+    inspection: ModuleType, source: str, reason: str, line: int | None
+) -> None:
+    raw = (source + F).encode("utf-8", errors="surrogatepass")
+    with pytest.raises(inspection.Rejected) as rejected:
+        inspection.inspect({"program.py": raw}, "program.py")
+    assert (rejected.value.reason, rejected.value.file, rejected.value.line) == (reason, "program.py", line)
+
+
+@pytest.mark.parametrize("source", ALLOWED)
+def test_an_honest_program_passes(inspection: ModuleType, source: str) -> None:
+    assert inspection.inspect({"program.py": (source + F).encode()}, "program.py").nodes > 0
+
+
+def test_honest_programs_are_loaded(launch: Launch) -> None:
+    files = {f"part{number}.py": source for number, source in enumerate(ALLOWED)}
+    imports = "".join(f"import {name.removesuffix('.py')}\n" for name in files)
+    runner = launch("python")
+    assert (
+        runner.start(files | {"program.py": imports + F}, entry="program.py", functions=FUNCTIONS).type == "inspected"
+    )
+    loaded = runner.receive()
+    assert loaded is not None
+    assert loaded.type == "loaded", loaded
+
+
+@pytest.mark.parametrize("name", ["numpy.py", "math.py", "numpy/linalg.py", "__future__.py"])
+def test_a_module_that_would_hide_an_allowed_one_is_rejected(inspection: ModuleType, name: str) -> None:
+    with pytest.raises(inspection.Rejected) as rejected:
+        inspection.inspect({"program.py": F.encode(), name: b""}, "program.py")
+    assert (rejected.value.reason, rejected.value.file) == ("module-name-not-allowed", name)
+
+
+def test_the_rules_hold_for_every_module(launch: Launch) -> None:
+    files = {"program.py": "import part" + F, "part.py": "\n\nimport os"}
+    answer = launch("python").start(files, entry="program.py", functions=FUNCTIONS)
+    assert answer.head == {"type": "rejected", "reason": "import-not-allowed", "file": "part.py", "line": 3}
+
+
+def test_a_program_without_its_entry_is_rejected(launch: Launch) -> None:
+    answer = launch("python").start({"other.py": F}, entry="program.py", functions=FUNCTIONS)
+    assert answer.head == {"type": "rejected", "reason": "entry-missing", "file": "program.py", "line": None}
+
+
+@pytest.mark.parametrize(
+    ("source", "nodes", "lines"),
+    [
+        ("", 1, 0),
+        ("x = 1\n", 4, 1),  # Module, Assign, Name, Constant; the context of the name does not count
+        ('"""Docs."""\n\nx = 1', 4, 3),
+        ('def f(x):\n    """Docs."""\n    return x\n', 6, 3),  # Module, FunctionDef, arguments, arg, Return, Name
+        ("x = 1 + 2  # a comment\n", 7, 1),
+    ],
+)
+def test_nodes_are_counted_without_docstrings_and_contexts(
+    inspection: ModuleType, source: str, nodes: int, lines: int
+) -> None:
+    inspected = inspection.inspect({"program.py": b"", "part.py": source.encode()}, "program.py")
+    assert (inspected.nodes, inspected.lines) == (nodes + 1, lines)
+
+
+def test_nothing_of_the_program_runs_before_it_is_inspected(launch: Launch) -> None:
+    runner = launch("python")
+    answer = runner.start({"program.py": "print('ran')\nimport os" + F}, entry="program.py", functions=FUNCTIONS)
+    assert answer.type == "rejected"
+    assert runner.end() == (0, "")
