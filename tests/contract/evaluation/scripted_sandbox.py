@@ -10,14 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.frames import Frame, encode, pack_blobs
 from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.policies import Grant, Limits, MountRole, Policy, Purpose
+from orchestrator.domain.verdicts import Verdict
 from orchestrator.errors import EvolvariumError
+from orchestrator.evaluation.host import EvaluatorHost
 from orchestrator.ports import SessionRequest
 
 Answer = Frame | EvolvariumError
 Script = Callable[[Frame], Iterable[Answer]]
+PROGRAM = FileTree({"program.py": b"def estimate(x):\n    return x\n"})
 METRICS = {"fitness": 0.5, "error": 1.0, "ast_nodes": 0.25, "bias": 0.75}
 
 
@@ -171,3 +175,17 @@ def evaluator(*answers: Answer) -> Script:
         return [inner("open", instances=1)] if received.type == "start" else answers
 
     return script
+
+
+def candidate(*answers: Answer) -> Script:
+    """A candidate that answers `start` with this and then keeps silent."""
+    return lambda received: answers if received.type == "start" else []
+
+
+def after_loading(*answers: Answer) -> Script:
+    """A candidate that loads and answers everything else with this."""
+    return lambda received: LOADED if received.type == "start" else answers
+
+
+def evaluate(host: EvaluatorHost) -> Verdict:
+    return host.evaluate(PROGRAM, run_id="run", attempt_id="i0-c01")

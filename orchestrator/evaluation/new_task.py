@@ -1,0 +1,48 @@
+"""A new task package: a small task that works, to be turned into another one."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from orchestrator.errors import InputError
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_FILES = {
+    "README.md": "README.md.txt",
+    "task.yaml": "task.yaml.txt",
+    "description.md": "description.md.txt",
+    "initial/program.py": "program.py.txt",
+    "evaluator/evaluate.py": "evaluate.py.txt",
+}
+"""Place in the package to name of the template."""
+
+
+def new_task(parent: Path, name: str) -> Path:
+    """Write the package `parent/name` and return its folder.
+
+    Raises:
+        InputError: The name is not possible, something of that name exists, or it cannot be written.
+    """
+    if not _NAME.fullmatch(name):
+        msg = f"task name {name!r} is not possible; use up to 48 lower-case letters, digits and '_', a letter first"
+        raise InputError(msg)
+    folder = parent / name
+    words = {"name": name, "title": name.replace("_", " ").capitalize()}
+    templates = resources.files("orchestrator.evaluation") / "skeleton"
+    try:
+        folder.mkdir(parents=True)
+        for place, template in _FILES.items():
+            file = folder / place
+            file.parent.mkdir(exist_ok=True)
+            text = (templates / template).read_text(encoding="utf-8")
+            file.write_text(Template(text).substitute(words), encoding="utf-8")
+    except FileExistsError as error:
+        msg = f"{str(folder)!r} exists already; choose another name or place"
+        raise InputError(msg) from error
+    except OSError as error:
+        msg = f"cannot write {str(folder)!r}: {error.strerror}"
+        raise InputError(msg) from error
+    return folder
