@@ -1,0 +1,76 @@
+# Every target does the set-up it needs itself; `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EVOLVARIUM := $(BIN)/evolvarium
+PYTEST := $(BIN)/python -m pytest
+PYTEST_ARGS ?=
+
+# What `make demo` runs: once with experiments, once without.
+DEMO_ARGS ?= online_bin_packing --public-seed --seed 1 --commits 8
+
+.PHONY: help setup engine images demo test test-slow check redteam bench results clean
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+		echo "Python 3.11 or newer is needed; run 'make PYTHON=/path/to/python3.11'" >&2; exit 3; fi
+	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "installing the package python3-venv" >&2; \
+			apt-get -qq update >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes python3-venv >/dev/null; \
+		else \
+			echo "the module venv is missing; run 'sudo apt-get install python3-venv'" >&2; exit 3; fi; fi
+	$(PYTHON) -m venv --clear $(VENV)
+
+$(VENV)/.complete: requirements.lock pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary=:all: --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+setup: $(VENV)/.complete ## Make the virtual environment from the lock file.
+
+engine: ## Find a Docker engine, or install and start the distribution's.
+	@sandbox_images/setup-engine
+
+images: setup engine ## Build the sandbox images, where they are missing or out of date.
+	@$(EVOLVARIUM) images build
+
+demo: images ## Watch three islands evolve a bin-packing heuristic, with and without experiments.
+	$(EVOLVARIUM) run $(DEMO_ARGS)
+	$(EVOLVARIUM) run $(DEMO_ARGS) --no-analysis
+	$(EVOLVARIUM) report previous latest
+
+test: images ## Run the whole test suite, except what is slow or spends money.
+	$(PYTEST) -m "not slow and not live" $(PYTEST_ARGS)
+
+test-slow: images ## Run the long drills.
+	$(PYTEST) -m slow --timeout 7200 $(PYTEST_ARGS)
+
+check: setup ## Check form, types and layers, and run the unit tests; needs no engine.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/lint-imports
+	$(PYTEST) -q tests/unit $(PYTEST_ARGS)
+
+redteam: images ## Try to break out, for real; one line per probe.
+	@$(PYTEST) -o addopts="--strict-markers --strict-config --import-mode=importlib" -p no:terminal \
+		-p tests.docker.redteam.report tests/docker/redteam
+
+bench: images ## Measure what the sandbox costs.
+	$(BIN)/python -m tests.bench
+
+results: images ## Measure the methods against their targets; takes hours.
+	$(BIN)/python -m tests.bench.results
+
+clean: ## Remove the virtual environment and every cache; images and runs stay.
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist ./*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,154 @@
+"""What a policy grants: in plain words, and as the exact settings that the engine is given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.domain.policies import MIB, Disclosure, Grant, Limits, MountRole, Policy, Purpose
+from orchestrator.sandbox.settings import TARGETS, Blueprint, container_settings
+
+EXAMPLE_UID = 1_234_567
+_SERVES = {
+    Purpose.CANDIDATE: "one program under formal evaluation",
+    Purpose.ANALYSIS: "one experiment of an agent",
+    Purpose.EVALUATOR: "a task's own evaluator, with its hidden data",
+    Purpose.IMPORT: "the writing of data into a volume",
+}
+_CONTENT = {
+    MountRole.TASK: "the task's evaluator and hidden data",
+    MountRole.PUBLIC: "the task's public data",
+    MountRole.TARGET: "the volume it fills",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What one purpose gets."""
+
+    purpose: str
+    serves: str
+    words: tuple[str, ...]
+    """One plain sentence each."""
+    settings: Mapping[str, Any]
+    """Body of the engine's create call; the uid, the name and what is in angle brackets differ per container."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyExplanation:
+    """What a policy says."""
+
+    name: str
+    digest: str
+    description: str
+    purposes: tuple[Explanation, ...]
+    refused: tuple[str, ...]
+    """Purposes that cannot run."""
+    disclosure: tuple[str, ...]
+    """What of a verdict may reach a model; one plain sentence each."""
+    accepted_unproven: tuple[str, ...]
+    """Limits that are relied on without proof."""
+
+
+def explain(policy: Policy) -> PolicyExplanation:
+    """Everything a policy means, without an engine."""
+    return PolicyExplanation(
+        name=policy.name,
+        digest=policy.digest(),
+        description=policy.description,
+        purposes=tuple(
+            _explain_purpose(purpose, policy.purposes[purpose]) for purpose in Purpose if purpose in policy.purposes
+        ),
+        refused=tuple(purpose.value for purpose in Purpose if purpose not in policy.purposes),
+        disclosure=_disclosure(policy.disclosure),
+        accepted_unproven=tuple(sorted(limit.value for limit in policy.accept_unproven)),
+    )
+
+
+def _explain_purpose(purpose: Purpose, grant: Grant) -> Explanation:
+    volumes = {role: f"<volume with {_CONTENT[role]}>" for role in grant.mounts}
+    blueprint = Blueprint(
+        purpose=purpose,
+        run_id="<run>",
+        image_digest=f"<digest of image {grant.image}>",
+        grant=grant,
+        limits=grant.limits,
+        volumes=volumes,
+    )
+    settings = container_settings(
+        blueprint,
+        name=f"evolvarium-{purpose.value}-<random>",
+        uid=EXAMPLE_UID,
+        labels={"<label>": "<run, purpose, owner and lease>"},
+    )
+    words = (
+        f"It runs the locked image {grant.image!r} under the runtime {grant.runtime.value}, for {_SERVES[purpose]}.",
+        (
+            "It has no network, no capability and no way to gain a privilege, a user id of its own, a read-only root,"
+            " namespaces of its own, and the system calls of our allow-list."
+        ),
+        "It receives and sends frames on its standard streams, and nothing else; its environment is fixed.",
+        *_mounts(grant),
+        *_limits(grant.limits),
+    )
+    return Explanation(purpose=purpose.value, serves=_SERVES[purpose], words=words, settings=_readable(settings))
+
+
+def _mounts(grant: Grant) -> tuple[str, ...]:
+    if not grant.mounts:
+        return ("It sees no data but what its frames bring.",)
+    return tuple(
+        f"It sees {_CONTENT[role]} at {TARGETS[role]}, {'writable' if role is MountRole.TARGET else 'read-only'}."
+        for role in sorted(grant.mounts)
+    )
+
+
+def _limits(limits: Limits) -> tuple[str, ...]:
+    return (
+        (
+            f"It is killed {limits.wall_seconds:g} s after its first frame, or when its processes together have used"
+            f" {limits.cpu_seconds:g} s of CPU time; it gets {limits.cpus:g} CPUs at most."
+        ),
+        f"A candidate may use {limits.load_cpu_seconds:g} s of CPU time until it is loaded.",
+        (
+            f"It has {_size(limits.memory_bytes)} of memory without swap, at most {limits.pids} processes and threads,"
+            f" and {_size(limits.tmpfs_bytes)} in at most {limits.tmpfs_inodes} files on its tmpfs, counted as memory."
+        ),
+        f"Of what it prints {_size(limits.output_bytes)} are kept, and {_size(limits.output_kill_bytes)} kill it.",
+        (
+            f"A frame has at most {_size(limits.frame_head_bytes)} of head and {_size(limits.frame_body_bytes)} of"
+            f" body, all frames together {_size(limits.channel_bytes)}."
+        ),
+        f"Unused it ends itself after {limits.idle_seconds:g} s.",
+    )
+
+
+def _disclosure(disclosure: Disclosure) -> tuple[str, ...]:
+    digits = disclosure.metric_digits
+    return (
+        "A model sees metrics unrounded."
+        if digits is None
+        else f"A model sees {digits} significant digits of metrics.",
+        f"It {'sees' if disclosure.failure_line else 'does not see'} the line in which its program failed.",
+        f"It {'sees' if disclosure.evaluator_messages else 'does not see'} the task's fixed rejection messages.",
+        (
+            f"Of what an analysis prints it sees the first {disclosure.analysis_head_characters} and the last"
+            f" {disclosure.analysis_tail_characters} characters."
+        ),
+    )
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / MIB:g} MiB" if size_bytes >= MIB else f"{size_bytes / 1024:g} KiB"
+
+
+def _readable(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with the system call filter as a document instead of a string."""
+    host = dict(settings["HostConfig"])
+    host["SecurityOpt"] = [
+        {"seccomp": json.loads(option.removeprefix("seccomp="))} if option.startswith("seccomp=") else option
+        for option in host["SecurityOpt"]
+    ]
+    return {**settings, "HostConfig": host}
