@@ -1,0 +1,98 @@
+"""Engine, images, proofs, audit and sandbox, wired together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from orchestrator.bootstrap.places import Places, writable_home
+from orchestrator.domain.policies import Policy
+from orchestrator.evaluation.seeds import KEY_FILE
+from orchestrator.runtime.workers import CancelToken
+from orchestrator.sandbox.adapter import DockerSandbox
+from orchestrator.sandbox.doctor import Finding, examine
+from orchestrator.sandbox.engine import Engine
+from orchestrator.sandbox.images import ImageStore
+from orchestrator.sandbox.proofs import Proofs
+from orchestrator.sandbox.sweep import SweepReport, prune
+from orchestrator.storage.audit import AuditChain
+
+
+@contextmanager
+def image_store(places: Places) -> Iterator[ImageStore]:
+    """The images of this installation.
+
+    Raises:
+        InputError: The home cannot be used.
+        EngineUnavailable: No engine answers.
+    """
+    home = writable_home(places)
+    with Engine.connect() as engine:
+        yield ImageStore(engine, home)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What containers are made with."""
+
+    sandbox: DockerSandbox
+    images: ImageStore
+
+
+@contextmanager
+def open_bench(places: Places, policy: Policy, token: CancelToken, progress: Callable[[str], None]) -> Iterator[Bench]:
+    """A sandbox under a policy; every container it made is removed on every way out, and at once on `token`.
+
+    Args:
+        places: Holds the home.
+        policy: In force.
+        token: Of the caller.
+        progress: Told when limits have to be proved first, which takes seconds.
+
+    Raises:
+        InputError: The home cannot be used.
+        EngineUnavailable: No engine answers.
+        SandboxError: The engine failed.
+    """
+    home = writable_home(places)
+    with Engine.connect() as engine:
+        images, audit = ImageStore(engine, home), AuditChain(home)
+        sandbox = DockerSandbox(
+            policy=policy,
+            engine=engine,
+            images=images,
+            proofs=Proofs(engine, images, home, policy, audit, progress=progress),
+            audit=audit,
+        )
+        with sandbox, token.on_cancel(sandbox.close):
+            yield Bench(sandbox=sandbox, images=images)
+
+
+def pruned() -> SweepReport:
+    """Remove what dead owners left, and data that no container uses.
+
+    Raises:
+        EngineUnavailable: No engine answers.
+        SandboxError: The engine failed, or something is still there.
+    """
+    with Engine.connect() as engine:
+        return prune(engine)
+
+
+def examined(places: Places, policy: Policy, progress: Callable[[str], None]) -> list[Finding]:
+    """What the doctor finds; a missing engine is a finding.
+
+    Args:
+        places: Holds the home.
+        policy: Its runtimes are proved, and its accepted limits are only warned about.
+        progress: Told when something takes seconds.
+
+    Raises:
+        InputError: The home cannot be used.
+    """
+    home = writable_home(places)
+    secrets = [home / "secrets" / KEY_FILE, home / "audit" / "key.pem"]
+    audit = AuditChain(home)
+    return examine(home, policy, audit, environment=os.environ, key_files=secrets, progress=progress)

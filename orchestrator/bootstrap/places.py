@@ -1,0 +1,104 @@
+"""Where things lie: the installation's home, task packages, policies and image sources."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from orchestrator.errors import InputError
+from orchestrator.evaluation.tasks import find_tasks, task_folder
+
+HOME_VARIABLE = "EVOLVARIUM_HOME"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Folders of one invocation."""
+
+    home: Path
+    """Runs, audit chain, hidden seeds and proofs of this installation; outside of every git work tree."""
+    project: Path
+    """Holds `tasks/`, `policies/` and `sandbox_images/`."""
+    task_roots: Sequence[Path]
+
+    def task(self, name: str) -> Path:
+        """The folder of a task, by name or path.
+
+        Raises:
+            InputError: There is none; the message names close ones.
+        """
+        try:
+            return task_folder(name, self.task_roots)
+        except InputError as error:
+            close = get_close_matches(name, find_tasks(self.task_roots), n=3)
+            if not close:
+                raise
+            msg = f"{error}; did you mean {' or '.join(repr(match) for match in close)}?"
+            raise InputError(msg) from error
+
+
+def find_places(home: Path | None, task_root: Path | None, environment: Mapping[str, str] | None = None) -> Places:
+    """Places from options and the environment; makes nothing.
+
+    Args:
+        home: None: `$EVOLVARIUM_HOME`, else `evolvarium` in the XDG data directory.
+        task_root: Searched before the project's own tasks; None: only those.
+        environment: None: the process's own.
+
+    Raises:
+        InputError: The home is a file or lies in a git work tree, or the task root is no folder.
+    """
+    variables = os.environ if environment is None else environment
+    if task_root is not None and not task_root.is_dir():
+        msg = f"task root {str(task_root)!r} is not a folder; give the folder that holds the task packages"
+        raise InputError(msg)
+    project = _project()
+    roots = [project / "tasks"] if task_root is None else [task_root, project / "tasks"]
+    return Places(home=_home(home, variables), project=project, task_roots=tuple(roots))
+
+
+def writable_home(places: Places) -> Path:
+    """The home, made if it is missing, readable by its owner alone.
+
+    Raises:
+        InputError: It cannot be made or written.
+    """
+    try:
+        places.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"cannot make the home {str(places.home)!r}: {error.strerror}; choose another with --home"
+        raise InputError(msg) from error
+    if not os.access(places.home, os.W_OK | os.X_OK):
+        msg = f"the home {str(places.home)!r} is not writable; choose another with --home"
+        raise InputError(msg)
+    return places.home
+
+
+def _home(home: Path | None, variables: Mapping[str, str]) -> Path:
+    chosen = home or Path(variables.get(HOME_VARIABLE) or _data_home(variables) / "evolvarium")
+    resolved = chosen.expanduser().resolve()
+    if resolved.exists() and not resolved.is_dir():
+        msg = f"the home {str(chosen)!r} is a file; choose a folder with --home or ${HOME_VARIABLE}"
+        raise InputError(msg)
+    tree = next((folder for folder in (resolved, *resolved.parents) if (folder / ".git").exists()), None)
+    if tree is not None:
+        msg = (
+            f"the home {str(chosen)!r} lies in the git work tree {str(tree)!r}, where hidden data could be committed; "
+            f"choose a folder outside with --home or ${HOME_VARIABLE}"
+        )
+        raise InputError(msg)
+    return resolved
+
+
+def _data_home(variables: Mapping[str, str]) -> Path:
+    data_home = variables.get("XDG_DATA_HOME", "")
+    return Path(data_home) if data_home.startswith("/") else Path("~/.local/share")
+
+
+def _project() -> Path:
+    """The checkout this package lies in; else the working directory."""
+    checkout = Path(__file__).resolve().parents[2]
+    return checkout if (checkout / "sandbox_images").is_dir() else Path.cwd()

@@ -1,0 +1,237 @@
+"""A run of a search method, begun, resumed or replayed, with every part of it wired together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+
+from orchestrator.bootstrap.bench import Bench, open_bench
+from orchestrator.bootstrap.choices import Choices, method_settings
+from orchestrator.bootstrap.finals import copy_finals, final_splits, measure_finals
+from orchestrator.bootstrap.header import policy_record, require_same, run_header
+from orchestrator.bootstrap.models import REPLAY_PREFIX, find_model
+from orchestrator.bootstrap.places import Places, writable_home
+from orchestrator.bootstrap.policies import find_policy
+from orchestrator.bootstrap.runs import find_run, run_store
+from orchestrator.bootstrap.splits import split_store
+from orchestrator.bootstrap.turns import AnalystInTurn, EvaluatorInTurn, Turns
+from orchestrator.errors import Cancelled, EvolvariumError, RunStateError
+from orchestrator.evaluation.analyst import SandboxAnalyst
+from orchestrator.evaluation.disclosure import TaskDisclosure
+from orchestrator.evaluation.hidden import SplitStore
+from orchestrator.evaluation.host import EvaluatorHost
+from orchestrator.evaluation.replay import ReplayAnalyst, ReplayEvaluator
+from orchestrator.evaluation.tasks import Task, load_task
+from orchestrator.llm.replay import ReplayModel
+from orchestrator.methods.agentic_evolve import Progress, RunPorts, Settings, run_agentic_evolve
+from orchestrator.ports import Journal
+from orchestrator.runtime.budgets import Budget
+from orchestrator.runtime.ledger import Ledger
+from orchestrator.runtime.workers import CancelToken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A run that came to its end."""
+
+    run_id: str
+    containers_left: int | None
+    """None: no engine was needed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """How a run is followed and stopped from outside."""
+
+    token: CancelToken
+    on_start: Callable[[str, Settings, Task], object]
+    """Told the run's id once it has a journal: from then on it can be resumed."""
+    on_event: Callable[[Progress], object]
+    note: Callable[[str], None]
+    """Told what takes a while before the run begins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """One run and what it was asked for."""
+
+    run_id: str
+    journal: Journal
+    settings: Settings
+    task: Task
+    choices: Choices
+
+    def ledger(self) -> Ledger:
+        """Empty; an earlier process's spending is charged again from the journal."""
+        return Ledger(Budget(), per_island=self.choices.budget_per_island(self.settings.islands))
+
+
+def begin(places: Places, choices: Choices, settings: Mapping[str, Any], watch: Watch) -> Finished:
+    """Run a search from its beginning.
+
+    Args:
+        places: Of this invocation.
+        choices: What was asked for.
+        settings: Fields of the method's settings; None stands for the task's default.
+        watch: Of the caller.
+
+    Raises:
+        EvolvariumError: See the exception tree; once `on_start` was called, the run is kept and can be resumed.
+    """
+    task = load_task(places.task(choices.task))
+    chosen = method_settings(task.spec, **settings)
+    model = find_model(choices.model)
+    policy = find_policy(places, choices.policy, choices.runtime)
+    store = split_store(places, public_seed=choices.public_seed, data=choices.data)
+    with open_bench(places, policy, watch.token, watch.note) as bench:
+        in_force = policy_record(policy, bench.images.digest)
+        splits = final_splits(task, store, bench.sandbox, choices.final_splits)
+        run_id, journal = run_store(places).create()
+        with journal:
+            journal.put("run", run_header(chosen, task, model, choices, in_force))
+            run = _Run(run_id=run_id, journal=journal, settings=chosen, task=task, choices=choices)
+            return _perform(run, bench, store, splits, watch)
+
+
+def resume(places: Places, name: str, watch: Watch, *, accept_policy_change: bool = False) -> Finished:
+    """Continue a run where its journal ends; one that has ended is only measured where that is missing.
+
+    Args:
+        places: Of this invocation.
+        name: Of the run.
+        watch: Of the caller.
+        accept_policy_change: Go on although the policy is not the one the run began with.
+
+    Raises:
+        RunStateError: There is no such run, it is in use, or its task, images or policy have changed.
+        EvolvariumError: Otherwise as `begin`.
+    """
+    run_id = find_run(run_store(places), name)
+    with run_store(places).open(run_id) as journal:
+        run = _recorded(places, run_id, journal)
+        if run.choices.model.startswith(REPLAY_PREFIX):
+            msg = f"run {run_id} is a replay; replay again with `evolvarium run --model {run.choices.model}`"
+            raise RunStateError(msg)
+        policy = find_policy(places, run.choices.policy, run.choices.runtime)
+        store = split_store(places, public_seed=run.choices.public_seed, data=run.choices.data)
+        with open_bench(places, policy, watch.token, watch.note) as bench:
+            in_force = policy_record(policy, bench.images.digest)
+            require_same(journal, run.task, in_force, accept_policy_change=accept_policy_change)
+            splits = final_splits(run.task, store, bench.sandbox, run.choices.final_splits)
+            return _perform(run, bench, store, splits, watch)
+
+
+def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
+    """Make a recorded run again, as a new run, from its replies and measurements alone: without model or container.
+
+    Args:
+        places: Of this invocation.
+        name: Of the recorded run.
+        task_name: Which must be the recorded one's task.
+        watch: Of the caller.
+
+    Raises:
+        RunStateError: The recorded run is not of this task, or takes another course with this version.
+        EvolvariumError: Otherwise as `begin`.
+    """
+    source = find_run(run_store(places), name)
+    with run_store(places).open(source, read_only=True) as recorded:
+        run = _recorded(places, source, recorded)
+        if places.task(task_name).resolve().name != run.task.name:
+            msg = f"run {source} is of task {run.task.name!r}, not {task_name!r}"
+            raise RunStateError(msg)
+        policy = find_policy(places, run.choices.policy, run.choices.runtime)
+        header = recorded.get("run") or {}
+        model = ReplayModel(recorded, recorded=header["model"], context_tokens=header["context_tokens"])
+        choices = run.choices.model_copy(update={"model": f"{REPLAY_PREFIX}{source}"})
+        in_force = {part: header[part] for part in ("policy", "images")}
+        writable_home(places)
+        run_id, journal = run_store(places).create()
+        with journal:
+            journal.put("run", run_header(run.settings, run.task, model, choices, in_force))
+            watch.on_start(run_id, run.settings, run.task)
+            run_agentic_evolve(
+                run_id=run_id,
+                settings=run.settings,
+                task=run.task.view,
+                ports=RunPorts(
+                    model=model,
+                    evaluator=ReplayEvaluator(recorded),
+                    analyst=ReplayAnalyst(recorded) if run.settings.analysis else None,
+                    disclosure=TaskDisclosure(policy.disclosure, run.task),
+                    journal=journal,
+                    ledger=run.ledger(),
+                ),
+                cancel=watch.token,
+                on_event=watch.on_event,
+            )
+            copy_finals(recorded, journal)
+    return Finished(run_id=run_id, containers_left=None)
+
+
+def _recorded(places: Places, run_id: str, journal: Journal) -> _Run:
+    """A run as its record says; its task as it is now."""
+    header = journal.get("run")
+    try:
+        if header is None:
+            msg = f"run {run_id} ended before it began; remove it with `evolvarium runs remove {run_id}`"
+            raise RunStateError(msg)
+        choices = Choices.model_validate(header["choices"])
+        settings = Settings.model_validate(header["settings"])
+    except (KeyError, ValidationError) as error:
+        msg = f"the record of run {run_id} was made by another version; continue it with that one"
+        raise RunStateError(msg) from error
+    task = load_task(places.task(choices.task))
+    return _Run(run_id=run_id, journal=journal, settings=settings, task=task, choices=choices)
+
+
+def _perform(run: _Run, bench: Bench, store: SplitStore, splits: Sequence[str], watch: Watch) -> Finished:
+    """Search to the end, then measure; an operator's stop always comes out as `Cancelled`."""
+    watch.on_start(run.run_id, run.settings, run.task)
+    try:
+        return _searched(run, bench, store, splits, watch)
+    except EvolvariumError as error:
+        if watch.token.is_cancelled and not isinstance(error, Cancelled):
+            msg = "stopped by the operator"
+            raise Cancelled(msg) from error
+        raise
+
+
+def _searched(run: _Run, bench: Bench, store: SplitStore, splits: Sequence[str], watch: Watch) -> Finished:
+    workers = run.choices.workers or len(os.sched_getaffinity(0))
+    turns = Turns(workers, watch.token)
+    host = EvaluatorHost(bench.sandbox, run.task, run.task.spec.search_split, store)
+    analyst = SandboxAnalyst(bench.sandbox, run.task) if run.settings.analysis else None
+    has_ended = run.journal.get("run/end") is not None
+    host.prepare(run_id=run.run_id, warm=0 if has_ended else workers)
+    if analyst is not None:
+        analyst.prepare(run_id=run.run_id, warm=0 if has_ended else workers)
+    run_agentic_evolve(
+        run_id=run.run_id,
+        settings=run.settings,
+        task=run.task.view,
+        ports=RunPorts(
+            model=find_model(run.choices.model),
+            evaluator=EvaluatorInTurn(host, turns),
+            analyst=None if analyst is None else AnalystInTurn(analyst, turns),
+            disclosure=TaskDisclosure(bench.sandbox.policy.disclosure, run.task),
+            journal=run.journal,
+            ledger=run.ledger(),
+        ),
+        cancel=watch.token,
+        on_event=watch.on_event,
+    )
+
+    @cache
+    def evaluator_of(split: str) -> EvaluatorHost:
+        watch.token.check()
+        return EvaluatorHost(bench.sandbox, run.task, split, store)
+
+    measure_finals(run.journal, run.run_id, splits, evaluator_of)
+    bench.sandbox.close()
+    return Finished(run_id=run.run_id, containers_left=bench.sandbox.live_containers(run.run_id))

@@ -1,0 +1,59 @@
+"""All commands under one name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orchestrator.bootstrap.header import program_version
+from orchestrator.cli.audit import audit_app
+from orchestrator.cli.engine import doctor, sandbox_app
+from orchestrator.cli.evaluating import evaluate
+from orchestrator.cli.images import images_app
+from orchestrator.cli.policies import policy_app
+from orchestrator.cli.reporting import report
+from orchestrator.cli.runs import runs_app, show
+from orchestrator.cli.searching import resume_run, run
+from orchestrator.cli.tasks import task_app
+
+app = typer.Typer(
+    help="Search for better programs with language models; everything they write runs only in sealed containers.",
+    epilog=(
+        "Exit codes: 0 done or scored, 1 the candidate failed or is below the threshold, 2 wrong input, 3 something "
+        "is missing on this machine, 4 budget spent, 5 the sandbox failed, 130 interrupted."
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"evolvarium {program_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")] = False,
+) -> None:
+    """Nothing of its own: the options above work before any command."""
+
+
+app.command("run")(run)
+app.command("resume")(resume_run)
+app.command("show")(show)
+app.command("report")(report)
+app.command("evaluate")(evaluate)
+app.command("doctor")(doctor)
+app.add_typer(runs_app, name="runs")
+app.add_typer(task_app, name="task")
+app.add_typer(policy_app, name="policy")
+app.add_typer(images_app, name="images")
+app.add_typer(sandbox_app, name="sandbox")
+app.add_typer(audit_app, name="audit")

@@ -1,0 +1,67 @@
+"""`evolvarium audit`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orchestrator.bootstrap.places import find_places
+from orchestrator.cli.installation_documents import AuditDocument, AuditHeadDocument
+from orchestrator.cli.options import Home, Json
+from orchestrator.cli.terminal import Rows, Terminal
+from orchestrator.storage.audit import AuditChain
+
+audit_app = typer.Typer(
+    help="Check what ran, under which policy, in the signed chain of audit records.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@audit_app.command("verify")
+def verify(
+    head: Annotated[
+        str | None,
+        typer.Option(help="Hash of a head exported earlier and kept elsewhere; shows truncation.", show_default=False),
+    ] = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Walk the whole chain; exit code 1 when it does not verify.
+
+    Without --head, entries cut off at the end cannot be detected.
+    """
+    report = AuditChain(find_places(home, None).home).verify(head)
+    document = AuditDocument(
+        intact=report.is_intact,
+        records=report.records,
+        head=report.head,
+        signatures=report.signatures.value,
+        broken_index=report.broken_index,
+        reason=report.reason,
+        torn_bytes=report.torn_bytes,
+        outside_head_found=report.expected_head_found,
+        remarks=list(report.remarks),
+    )
+    rows: list[list[object]] = [
+        ["intact", document.intact],
+        ["records that verify", document.records],
+        ["head", document.head],
+        ["signatures", document.signatures],
+        ["first broken record", document.broken_index],
+        ["why", document.reason],
+    ]
+    rows += [["remark", remark] for remark in document.remarks]
+    Terminal(as_json=as_json).result(document, Rows(title="Audit chain", columns=["what", "value"], rows=rows))
+    if not report.is_intact:
+        raise typer.Exit(1)
+
+
+@audit_app.command("head")
+def head(home: Home = None, as_json: Json = False) -> None:
+    """Print the signed head of the chain, to be kept outside of this machine."""
+    document = AuditHeadDocument.model_validate(AuditChain(find_places(home, None).home).export_head())
+    rows = [[name, getattr(document, name)] for name in ("records", "head", "signature")]
+    table = Rows(title="Head of the audit chain", columns=["what", "value"], rows=rows)
+    Terminal(as_json=as_json).result(document, table, document.public_key.rstrip("\n"))

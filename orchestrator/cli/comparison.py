@@ -1,0 +1,113 @@
+"""Runs of one task side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestrator.cli.documents import ComparedRun, ReadsDocument, ReportDocument, SplitDifference
+from orchestrator.cli.history import RunView
+from orchestrator.cli.summaries import run_document
+from orchestrator.cli.terminal import Rows
+from orchestrator.methods.agentic_evolve.statistics import cross_island_reads
+
+
+def compared(view: RunView) -> ComparedRun:
+    """One run as a column of the report."""
+    reads = cross_island_reads(view.history)
+    return ComparedRun(
+        run=run_document(view),
+        analysis=bool(view.history.header["settings"]["analysis"]),
+        curve=view.curve(),
+        cells={str(island): len(grid) for island, grid in view.history.grids().items()},
+        cross_island_reads=ReadsDocument(
+            offered=reads.offered,
+            offered_and_read=reads.offered_and_read,
+            commits_after_a_read=reads.commits_after_a_read,
+            improved_island_best=reads.improved_island_best,
+            improved_run_best=reads.improved_run_best,
+            identical_to_a_read=reads.identical_to_a_read,
+        ),
+    )
+
+
+def report_document(views: Sequence[RunView], columns: Sequence[ComparedRun], files: list[str]) -> ReportDocument:
+    """The whole report."""
+    quality = views[0].quality
+    return ReportDocument(
+        quality=quality.metric,
+        lower_is_better=quality.lower_is_better,
+        runs=list(columns),
+        differences=[
+            SplitDifference(run=other.run_id, split=split, points=quality.gain(first, value))
+            for other in views[1:]
+            for split, value in _bests(other).items()
+            if (first := _bests(views[0]).get(split)) is not None
+        ],
+        files=files,
+    )
+
+
+def comparison_rows(views: Sequence[RunView], columns: Sequence[ComparedRun]) -> Rows:
+    """One column for each run."""
+    quality = views[0].quality
+    initials, bests = [_initials(view) for view in views], [_bests(view) for view in views]
+    splits = list(dict.fromkeys(split for scores in bests for split in scores))
+    documents = [column.run for column in columns]
+    rows: list[list[object]] = [
+        ["analyses allowed", *(column.analysis for column in columns)],
+        ["model", *(document.model for document in documents)],
+        ["seed", *(document.seed for document in documents)],
+        ["state", *(document.state for document in documents)],
+        ["hidden data are secret", *(_is_secret(view) for view in views)],
+    ]
+    for split in splits:
+        rows.append([f"initial, {split}", *(scores.get(split) for scores in initials)])
+        rows.append([f"best, {split}", *(scores.get(split) for scores in bests)])
+    rows += [
+        ["best candidate", *(None if document.best is None else document.best.id for document in documents)],
+        ["evaluations", *(document.evaluations for document in documents)],
+        ["analyses", *(document.analyses for document in documents)],
+        ["requests", *(document.requests for document in documents)],
+        ["tokens", *(_tokens(column) for column in columns)],
+        ["US dollars", *(document.usage.usd for document in documents)],
+        ["endings", *(", ".join(f"{n} {ending}" for ending, n in document.endings.items()) for document in documents)],
+        ["cells per island", *(", ".join(str(cells) for cells in column.cells.values()) for column in columns)],
+        ["programs read across islands", *(column.cross_island_reads.offered_and_read for column in columns)],
+    ]
+    unit = f", {quality.unit}" if quality.unit else ""
+    better = "lower is better" if quality.lower_is_better else "higher is better"
+    title = f"{documents[0].task}: {quality.label}{unit} ({better})"
+    return Rows(title=title, columns=["", *(document.run for document in documents)], rows=rows)
+
+
+def difference_rows(document: ReportDocument) -> list[Rows]:
+    """How much better the first run is than the others; nothing for a single run."""
+    if not document.differences:
+        return []
+    rows = [[difference.run, difference.split, difference.points] for difference in document.differences]
+    first = document.runs[0].run.run
+    return [Rows(title=f"Run {first} is better by", columns=["than", "split", "points"], rows=rows)]
+
+
+def _initials(view: RunView) -> dict[str, float]:
+    return _scores(view, None if view.history.initial is None else view.history.initial.id)
+
+
+def _bests(view: RunView) -> dict[str, float]:
+    return _scores(view, None if view.history.best is None else view.history.best.id)
+
+
+def _is_secret(view: RunView) -> bool | None:
+    return None if view.history.initial is None else view.history.initial.verdict.secret
+
+
+def _scores(view: RunView, candidate_id: str | None) -> dict[str, float]:
+    """Quality of a candidate by split."""
+    verdicts = [entry.verdict for entry in view.history.candidates if entry.id == candidate_id]
+    verdicts += [verdict for measured, verdict in view.finals if measured == candidate_id]
+    return {verdict.split: verdict.metrics[view.quality.metric] for verdict in verdicts if verdict.metrics is not None}
+
+
+def _tokens(column: ComparedRun) -> int:
+    usage = column.run.usage
+    return usage.input_tokens + usage.cached_input_tokens + usage.output_tokens

@@ -1,0 +1,246 @@
+"""The JSON documents of `--json`; `docs/json.md` is checked against them.
+
+Fields are only ever added; one that changes its meaning gets a new name. All text that comes from a model or a program
+is untrusted.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer
+
+Metrics = dict[str, float]
+Usd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
+
+
+class Document(BaseModel):
+    """Common to all documents and their parts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class ErrorDetail(Document):
+    """Why a command did not do what was asked."""
+
+    type: str
+    """A class of `orchestrator.errors`, or `UsageError`."""
+    message: str
+    exit_code: int
+
+
+class ErrorDocument(Document):
+    """On stdout instead of a result when a command fails with `--json`; the same text is on stderr."""
+
+    error: ErrorDetail
+
+
+class UsageDocument(Document):
+    """Cost of all model calls of a run."""
+
+    input_tokens: int
+    cached_input_tokens: int
+    output_tokens: int
+    usd: Usd | None
+    """US dollars; null: unknown, not free."""
+
+
+class FailureDocument(Document):
+    """Why a program has no score."""
+
+    ending: str
+    exception: str | None
+    file: str | None
+    line: int | None
+    message: str | None
+
+
+class ScoredCandidate(Document):
+    """A candidate by id, with its metrics on the split that guides the search."""
+
+    id: str
+    metrics: Metrics
+
+
+class InitialCandidate(Document):
+    """The initial program; null: it has no score."""
+
+    metrics: Metrics | None
+
+
+class SplitVerdict(Document):
+    """One candidate on one split that played no part in the search."""
+
+    id: str
+    split: str
+    metrics: Metrics | None
+    failure: FailureDocument | None
+    secret: bool
+    """False: generated from a published seed, or public data."""
+
+
+class IslandStop(Document):
+    """How one island ended."""
+
+    island: int
+    reason: str
+
+
+class RunDocument(Document):
+    """`run`, `resume` and `show RUN`: one run from beginning to end."""
+
+    run: str
+    task: str
+    method: str
+    model: str
+    seed: int
+    state: Literal["done", "unfinished", "budget-spent"]
+    """`budget-spent`: money or tokens ran out before the commits did."""
+    best: ScoredCandidate | None
+    """null: nothing has a score."""
+    initial: InitialCandidate
+    evaluations: int
+    """Formal evaluations of commits that were paid for; the initial program and duplicates cost none."""
+    analyses: int
+    requests: int
+    usage: UsageDocument
+    endings: dict[str, int]
+    """How the paid evaluations ended: `ok`, or the ending of the failure."""
+    final: list[SplitVerdict]
+    """The initial program and the best on the splits of `--final-splits`."""
+    stops: list[IslandStop]
+    containers_left: int | None
+    """Containers of this run that exist; null: not asked, for the command needs no engine."""
+
+
+class RunEntry(Document):
+    """One line of `runs list`; what an unreadable run would have said is null."""
+
+    run: str
+    task: str | None = None
+    method: str | None = None
+    model: str | None = None
+    seed: int | None = None
+    state: Literal["done", "unfinished", "budget-spent", "unreadable"]
+    created_at: str | None
+    """ISO 8601, UTC."""
+    evaluations: int | None = None
+    best: ScoredCandidate | None = None
+    quality: float | None = None
+    """The task's quality metric of the best."""
+    bytes: int
+    owner_pid: int | None
+    """The process that has it open, 0 if it cannot be told; null: none."""
+    problem: str | None = None
+    """Why it cannot be read."""
+
+
+class RunsDocument(Document):
+    """`runs list`."""
+
+    runs: list[RunEntry]
+
+
+class RemovedRunsDocument(Document):
+    """`runs remove`."""
+
+    removed: list[str]
+
+
+class FileDocument(Document):
+    """One file of a candidate."""
+
+    path: str
+    bytes: int
+    text: str | None
+    """null: not UTF-8, or written to a file instead."""
+
+
+class CandidateDocument(Document):
+    """`show RUN ID`."""
+
+    run: str
+    id: str
+    digest: str
+    island: int | None
+    """null: the initial program."""
+    description: str
+    parents: list[str]
+    duplicate_of: str | None
+    metrics: Metrics | None
+    failure: FailureDocument | None
+    files: list[FileDocument]
+    written_to: str | None
+
+
+class OutcomeDocument(Document):
+    """How the candidate's container ended, measured from outside."""
+
+    ending: str
+    exit_code: int | None
+    wall_seconds: float
+    cpu_seconds: float | None
+    memory_peak_bytes: int | None
+    detail: str
+
+
+class VerdictDocument(Document):
+    """`evaluate`."""
+
+    task: str
+    program: str
+    digest: str
+    split: str
+    metrics: Metrics | None
+    failure: FailureDocument | None
+    secret: bool
+    outcome: OutcomeDocument
+    fingerprint: dict[str, str]
+    threshold: float | None
+    passed: bool
+    """Scored, and not worse than the threshold where one is given."""
+
+
+class ReadsDocument(Document):
+    """How migration candidates were used, counted as in section S2-D of the AgenticEvolve paper."""
+
+    offered: int
+    offered_and_read: int
+    commits_after_a_read: int
+    improved_island_best: int
+    improved_run_best: int
+    identical_to_a_read: int
+
+
+class ComparedRun(Document):
+    """One column of `report`."""
+
+    run: RunDocument
+    analysis: bool
+    """Whether its agents could run analyses."""
+    curve: list[tuple[int, float]]
+    """(paid evaluations, quality of the best so far), the initial program at 0."""
+    cells: dict[str, int]
+    """Filled cells of each island's grid."""
+    cross_island_reads: ReadsDocument
+
+
+class SplitDifference(Document):
+    """How much better the first run is than another, on one split, in points of the quality."""
+
+    run: str
+    split: str
+    points: float
+
+
+class ReportDocument(Document):
+    """`report`."""
+
+    quality: str
+    """The metric the curves and differences are in."""
+    lower_is_better: bool
+    runs: list[ComparedRun]
+    differences: list[SplitDifference]
+    files: list[str]
+    """What was written."""

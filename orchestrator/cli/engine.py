@@ -1,0 +1,55 @@
+"""`evolvarium sandbox` and `evolvarium doctor`."""
+
+from __future__ import annotations
+
+import typer
+
+from orchestrator.bootstrap.bench import examined, pruned
+from orchestrator.bootstrap.places import find_places
+from orchestrator.bootstrap.policies import find_policy
+from orchestrator.cli.installation_documents import DoctorDocument, FindingDocument, PruneDocument
+from orchestrator.cli.options import Home, Json, PolicyName
+from orchestrator.cli.terminal import Rows, Terminal
+from orchestrator.errors import PrerequisiteError
+
+sandbox_app = typer.Typer(help="Look after containers and volumes.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@sandbox_app.callback()
+def sandbox() -> None:
+    """Look after containers and volumes."""
+
+
+@sandbox_app.command("prune")
+def prune(as_json: Json = False) -> None:
+    """Remove containers that dead owners left, and imported data that no container uses."""
+    report = pruned()
+    document = PruneDocument(
+        containers=list(report.containers), volumes=list(report.volumes), kept_containers=report.kept_containers
+    )
+    text = (
+        f"removed {len(document.containers)} containers and {len(document.volumes)} volumes; "
+        f"{document.kept_containers} containers of living owners stay"
+    )
+    Terminal(as_json=as_json).result(document, text)
+
+
+def doctor(policy: PolicyName = "default", home: Home = None, as_json: Json = False) -> None:
+    """Examine engine, limits, images, keys and disk space, with a remedy for each finding; exit code 3 on an error.
+
+    Limits are proved by probes in real containers, once for each engine, runtime and configuration.
+    """
+    terminal = Terminal(as_json=as_json)
+    places = find_places(home, None)
+    findings = [
+        FindingDocument(topic=finding.topic, status=finding.status.value, found=finding.found, remedy=finding.remedy)
+        for finding in examined(places, find_policy(places, policy), terminal.note)
+    ]
+    document = DoctorDocument(ready=all(finding.status != "error" for finding in findings), findings=findings)
+    rows = [[finding.topic, finding.status, finding.found, finding.remedy or None] for finding in findings]
+    terminal.result(
+        document,
+        Rows(title="Findings", columns=["topic", "status", "found", "remedy"], rows=rows, cell_characters=300),
+    )
+    if not document.ready:
+        raise typer.Exit(PrerequisiteError.exit_code)

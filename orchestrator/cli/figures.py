@@ -1,0 +1,113 @@
+"""Figures of runs, drawn without a display."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from orchestrator.cli.terminal import one_line
+from orchestrator.errors import InputError
+from orchestrator.search.archive import Grid
+
+_DRAWN_CHARACTERS = 40
+_GRID_COLUMNS = 4
+_WITHOUT_DATE = {"Date": None}  # the same run gives the same bytes
+
+
+def best_so_far(curves: Mapping[str, Sequence[tuple[int, float]]], quality: str) -> Figure:
+    """Best quality so far against paid evaluations.
+
+    Args:
+        curves: By run, (evaluations, quality) pairs in ascending order of evaluations; a curve may be empty.
+        quality: Name of the metric, for the axis.
+    """
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    for name, curve in curves.items():
+        if curve:
+            evaluations, values = zip(*curve, strict=True)
+            axes.step(evaluations, values, where="post", label=_literal(name), marker=".", markersize=4)
+    axes.set_xlabel("evaluations")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_ylabel(f"best {_literal(quality)} so far")
+    axes.grid(visible=True, alpha=0.3)
+    if any(curves.values()):
+        axes.legend(fontsize="small")
+    return figure
+
+
+def grids(archives: Mapping[str, Grid[Any]], features: Sequence[str]) -> Figure:
+    """The MAP-Elites grids of the islands, side by side; the first two features where there are more.
+
+    Args:
+        archives: By island.
+        features: Names of the features, each over [0, 1].
+    """
+    pictures = {name: _picture(grid) for name, grid in archives.items()}
+    finite = np.concatenate([np.empty(0), *(values[np.isfinite(values)] for values in pictures.values())])
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    columns = min(len(pictures), _GRID_COLUMNS)
+    lines = -(-len(pictures) // columns)
+    figure = Figure(figsize=(3.0 * columns + 1.0, 2.9 * lines + 0.4), layout="constrained")
+    image = None
+    for place, (name, values) in enumerate(pictures.items()):
+        axes = figure.add_subplot(lines, columns, place + 1)
+        image = axes.imshow(
+            values.T,
+            origin="lower",
+            aspect="auto",
+            extent=(0, 1, 0, 1),
+            vmin=low,
+            vmax=high if high > low else low + 1e-9,
+        )
+        axes.set_title(_literal(name), fontsize="medium")
+        axes.set_xlabel(_literal(features[0]))
+        axes.set_ylabel(_literal(features[1]) if len(features) > 1 else "")
+    if image is not None:
+        figure.colorbar(image, ax=figure.axes, label="fitness")
+    return figure
+
+
+def _picture(grid: Grid[Any]) -> NDArray[np.float64]:
+    """(bins of the first feature, bins of the second) best fitness over all further features; NaN: empty."""
+    shape = (grid.bins[0], grid.bins[1] if len(grid.bins) > 1 else 1)
+    values = np.full(shape, np.nan)
+    for cell, elite in grid.cells.items():
+        place = (cell[0], cell[1] if len(cell) > 1 else 0)
+        values[place] = np.fmax(values[place], elite.fitness)
+    return values
+
+
+def write(figure: Figure, stem: Path) -> list[Path]:
+    """Write `<stem>.png` and `<stem>.svg`; returns both.
+
+    Raises:
+        InputError: A file cannot be written.
+    """
+    png, svg = io.BytesIO(), io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "evolvarium"}):  # ids that do not change from one drawing to the next
+        figure.savefig(png, format="png", dpi=120)
+        figure.savefig(svg, format="svg", metadata=_WITHOUT_DATE)
+    written = []
+    for suffix, data in ((".png", png.getvalue()), (".svg", svg.getvalue())):
+        path = stem.with_suffix(suffix)
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            msg = f"cannot write {str(path)!r}: {error.strerror}; choose another directory with -o"
+            raise InputError(msg) from error
+        written.append(path)
+    return written
+
+
+def _literal(text: str) -> str:
+    """Untrusted text as matplotlib draws it: one line, and no mathematics."""
+    return one_line(text, _DRAWN_CHARACTERS).replace("$", r"\$")

@@ -1,0 +1,91 @@
+"""A run as its journal tells it: read only, so it needs no engine, no model and no lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from orchestrator.bootstrap.finals import read_finals
+from orchestrator.domain.verdicts import Verdict
+from orchestrator.errors import RunStateError
+from orchestrator.methods.agentic_evolve import History, read_history
+from orchestrator.methods.agentic_evolve.entries import Entry
+from orchestrator.methods.agentic_evolve.history import best_of
+from orchestrator.ports import Journal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality:
+    """The metric that people read."""
+
+    metric: str
+    lower_is_better: bool
+    unit: str
+    label: str
+
+    def gain(self, first: float, other: float) -> float:
+        """How much better the first is, in points."""
+        return other - first if self.lower_is_better else first - other
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunView:
+    """A run and what was measured after it."""
+
+    run_id: str
+    history: History
+    has_ended: bool
+    finals: Sequence[tuple[str, Verdict]]
+    """(candidate id, verdict) on splits that played no part in the search."""
+
+    @cached_property
+    def quality(self) -> Quality:
+        """As the task had it when the run began."""
+        quality = self.history.header["task"]["quality"]
+        return Quality(
+            metric=quality["metric"],
+            lower_is_better=quality["direction"] == "minimize",
+            unit=quality["unit"],
+            label=quality["label"],
+        )
+
+    def curve(self) -> list[tuple[int, float]]:
+        """(paid evaluations, quality of the best so far), the initial program at 0; by commit number, then island."""
+        points: list[tuple[int, float]] = []
+        entries = self.history.candidates
+        for number in range(1, len(entries) + 1):
+            best = best_of(entries[:number], self.history.fitness)
+            if best is not None and best.verdict.metrics is not None:
+                points.append((number - 1, best.verdict.metrics[self.quality.metric]))
+        return points
+
+
+def read_view(run_id: str, journal: Journal) -> RunView:
+    """Read a journal, also of a run that is going on.
+
+    Raises:
+        RunStateError: It holds no run, or is damaged.
+    """
+    return RunView(
+        run_id=run_id,
+        history=read_history(journal),
+        has_ended=journal.get("run/end") is not None,
+        finals=read_finals(journal),
+    )
+
+
+def find_candidate(view: RunView, candidate_id: str) -> Entry:
+    """A candidate by id; `best` is the best one.
+
+    Raises:
+        RunStateError: The run has none of this id.
+    """
+    history = view.history
+    every = {entry.id: entry for entry in (history.initial, *history.commits) if entry is not None}
+    found = history.best if candidate_id == "best" else every.get(candidate_id)
+    if found is None:
+        known = ", ".join(list(every)[-5:]) or "none yet"
+        msg = f"run {view.run_id!r} has no candidate {candidate_id!r}; its last ones are: {known}"
+        raise RunStateError(msg)
+    return found

@@ -1,0 +1,137 @@
+"""The JSON documents on this installation: engine, images, audit chain, policies and tasks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from orchestrator.cli.documents import Document
+
+
+class FindingDocument(Document):
+    """One thing that `doctor` examined."""
+
+    topic: str
+    status: Literal["ok", "warning", "error"]
+    """`warning`: works, with a weakness; `error`: something will not work until it is mended."""
+    found: str
+    remedy: str
+    """Empty when the status is ok."""
+
+
+class DoctorDocument(Document):
+    """`doctor`."""
+
+    ready: bool
+    """No finding is an error."""
+    findings: list[FindingDocument]
+
+
+class ImageDocument(Document):
+    """One image."""
+
+    role: str
+    status: str
+    """`locked` when it is built and equals its lock."""
+    locked: str | None
+    """Image id in the lock; null: not built."""
+    found: str | None
+    """Image id that its tag names in the engine now; null: none."""
+    detail: str
+    """What differs; empty when nothing does."""
+
+
+class ImagesDocument(Document):
+    """`images build`, `images list` and `images verify`."""
+
+    verified: bool
+    """Every image listed is built and equals its lock."""
+    images: list[ImageDocument]
+
+
+class PruneDocument(Document):
+    """`sandbox prune`."""
+
+    containers: list[str]
+    """Ids of removed containers."""
+    volumes: list[str]
+    """Names of removed volumes."""
+    kept_containers: int
+    """Containers of owners that live, or whose lease runs."""
+
+
+class AuditHeadDocument(Document):
+    """`audit head`."""
+
+    records: int
+    head: str
+    signature: str
+    """Base64, Ed25519 over the text of `head`."""
+    public_key: str
+    """PEM."""
+
+
+class AuditDocument(Document):
+    """`audit verify`."""
+
+    intact: bool
+    records: int
+    """Records that verify, from the first one on."""
+    head: str | None
+    """Hash of the last of them; null: there is none."""
+    signatures: str
+    """`valid`, `invalid`, `no-key` or `empty`."""
+    broken_index: int | None
+    reason: str | None
+    torn_bytes: int
+    outside_head_found: bool | None
+    """null: none was given, so truncation of the end could not have been noticed."""
+    remarks: list[str]
+
+
+class PurposeDocument(Document):
+    """What one purpose gets."""
+
+    purpose: str
+    serves: str
+    words: list[str]
+    settings: dict[str, object]
+    """Body of the engine's create call; uid, name and what is in angle brackets differ per container."""
+
+
+class PolicyDocument(Document):
+    """`policy explain`."""
+
+    name: str
+    digest: str
+    description: str
+    purposes: list[PurposeDocument]
+    refused: list[str]
+    """Purposes that cannot run."""
+    disclosure: list[str]
+    accepted_unproven: list[str]
+
+
+class TaskDocument(Document):
+    """`task check`: one task package."""
+
+    name: str
+    title: str | None
+    """null: it is not well formed."""
+    path: str
+    splits: list[str]
+    valid: bool
+    problems: list[str]
+
+
+class TasksDocument(Document):
+    """`task list`."""
+
+    tasks: list[TaskDocument]
+
+
+class NewTaskDocument(Document):
+    """`task new`."""
+
+    name: str
+    path: str
+    files: list[str]

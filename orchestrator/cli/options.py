@@ -1,0 +1,50 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.domain.policies import Runtime
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object (see docs/json.md) instead of tables.")]
+Home = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where runs, audit chain and hidden seeds live; default $EVOLVARIUM_HOME, else the XDG data directory.",
+        show_default=False,
+    ),
+]
+TaskRoot = Annotated[
+    Path | None, typer.Option(help="Folder of further task packages, searched first.", show_default=False)
+]
+PolicyName = Annotated[str, typer.Option("--policy", help="Name of a policy under policies/, or a YAML file.")]
+RuntimeName = Annotated[
+    Runtime | None,
+    typer.Option("--runtime", help="Run everything under this runtime; refused where it would loosen the policy."),
+]
+OrLibrary = Annotated[
+    Path | None,
+    typer.Option(
+        "--or-library",
+        "--data",
+        help="File or folder of the OR-Library instances; makes the splits available that need them.",
+        show_default=False,
+    ),
+]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, `latest` or `previous`.")]
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Name of a task package, or its folder.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=256, help="Evaluations and analyses at once; default: one per processor.", show_default=False
+    ),
+]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.", show_default=False)]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+PublicSeed = Annotated[
+    bool,
+    typer.Option("--public-seed", help="Generate the data from the published seed: comparable, but not secret."),
+]

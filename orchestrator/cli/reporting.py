@@ -1,0 +1,80 @@
+"""`evolvarium report`."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.bootstrap.places import find_places
+from orchestrator.bootstrap.runs import find_run, run_store
+from orchestrator.cli.comparison import compared, comparison_rows, difference_rows, report_document
+from orchestrator.cli.files import write_text
+from orchestrator.cli.history import RunView, read_view
+from orchestrator.cli.options import Force, Home, Json, Output
+from orchestrator.cli.terminal import Terminal, inert, json_line
+from orchestrator.errors import InputError
+
+_FILES = (
+    "report.md", "report.json", "best_so_far.png", "best_so_far.svg", "grid.png", "grid.svg",
+)  # fmt: skip
+
+
+def report(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Ids, beginnings of ids, `latest` or `previous`.")
+    ],
+    output: Output = None,
+    force: Force = False,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Put runs of one task side by side: scores on every split, what they took, and how much better the first is.
+
+    With -o, a folder receives the tables (report.md), the document (report.json), the best-so-far curves and the grids
+    (PNG and SVG). Needs no engine.
+    """
+    store = run_store(find_places(home, None))
+    ids = list(dict.fromkeys(find_run(store, name) for name in runs))
+    with ExitStack() as stack:
+        views = [read_view(run_id, stack.enter_context(store.open(run_id, read_only=True))) for run_id in ids]
+    tasks = {view.history.header["task"]["name"] for view in views}
+    if len(tasks) > 1:
+        msg = f"runs of different tasks cannot be compared: {', '.join(sorted(tasks))}; report them one by one"
+        raise InputError(msg)
+    written = [] if output is None else _planned(output, force=force)
+    columns = [compared(view) for view in views]
+    document = report_document(views, columns, [str(path) for path in written])
+    tables = [comparison_rows(views, columns), *difference_rows(document)]
+    if output is not None:
+        write_text(output / "report.md", inert("\n".join(table.markdown() for table in tables)))
+        write_text(output / "report.json", json_line(document) + "\n")
+        _draw(views, output)
+    notes = [f"written to {output}"] if output is not None else []
+    Terminal(as_json=as_json).result(document, *tables, *notes)
+
+
+def _planned(folder: Path, *, force: bool) -> list[Path]:
+    written = [folder / name for name in _FILES]
+    there = [path for path in written if path.exists()]
+    if there and not force:
+        msg = f"{str(there[0])!r} exists; choose another -o, or overwrite it with --force"
+        raise InputError(msg)
+    return written
+
+
+def _draw(views: list[RunView], folder: Path) -> None:
+    from orchestrator.cli import figures  # noqa: PLC0415 - matplotlib takes a second that only this command needs
+
+    quality = views[0].quality
+    curves = {f"{view.run_id} {view.history.header['method']}": view.curve() for view in views}
+    figures.write(figures.best_so_far(curves, quality.label), folder / "best_so_far")
+    grids = {
+        (f"island {island}" if len(views) == 1 else f"{view.run_id[:6]} island {island}"): grid
+        for view in views
+        for island, grid in view.history.grids().items()
+    }
+    features = views[0].history.header["task"]["features"]
+    figures.write(figures.grids(grids, features), folder / "grid")

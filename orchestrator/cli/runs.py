@@ -1,0 +1,80 @@
+"""`evolvarium runs` and `evolvarium show`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orchestrator.bootstrap.places import find_places
+from orchestrator.bootstrap.runs import find_run, run_store
+from orchestrator.cli.documents import RemovedRunsDocument, RunsDocument
+from orchestrator.cli.files import write_tree
+from orchestrator.cli.history import find_candidate, read_view
+from orchestrator.cli.options import Force, Home, Json, Output, RunName
+from orchestrator.cli.summaries import (
+    candidate_document,
+    candidate_rows,
+    file_texts,
+    run_document,
+    run_entry,
+    run_parts,
+    runs_rows,
+)
+from orchestrator.cli.terminal import Terminal
+
+runs_app = typer.Typer(help="List and remove runs.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@runs_app.command("list")
+def list_runs(home: Home = None, as_json: Json = False) -> None:
+    """List all runs, oldest first."""
+    store = run_store(find_places(home, None))
+    document = RunsDocument(runs=[run_entry(store, info) for info in store.list()])
+    Terminal(as_json=as_json).result(document, runs_rows(document))
+
+
+@runs_app.command("remove")
+def remove_runs(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids, or beginnings of ids.")],
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Remove runs and all they recorded; the audit chain keeps its records of them."""
+    store = run_store(find_places(home, None))
+    found = list(dict.fromkeys(find_run(store, name) for name in runs))
+    for run_id in found:
+        store.remove(run_id)
+    Terminal(as_json=as_json).result(RemovedRunsDocument(removed=found), f"removed {', '.join(found)}")
+
+
+def show(
+    run: RunName,
+    candidate: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="A candidate's id, `best` or `initial`.", show_default=False)
+    ] = None,
+    output: Output = None,
+    force: Force = False,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Show a run, or one of its candidates.
+
+    With -o the candidate's program is written to a file, byte for byte; a candidate of several files to a folder.
+    """
+    if output is not None and candidate is None:
+        candidate = "best"
+    store = run_store(find_places(home, None))
+    run_id = find_run(store, run)
+    terminal = Terminal(as_json=as_json)
+    with store.open(run_id, read_only=True) as journal:
+        view = read_view(run_id, journal)
+        if candidate is None:
+            document = run_document(view)
+            terminal.result(document, *run_parts(view, document))
+            return
+        entry = find_candidate(view, candidate)
+        written = None if output is None else write_tree(entry.candidate.payload, output, force=force)
+        shown = candidate_document(view, entry, written_to=None if written is None else str(written))
+        terminal.note(candidate_rows(view, entry))
+        terminal.result(shown, *([f"written to {written}"] if written is not None else file_texts(entry)))

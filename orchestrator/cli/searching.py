@@ -1,0 +1,179 @@
+"""`evolvarium run` and `evolvarium resume`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator.bootstrap.choices import Choices
+from orchestrator.bootstrap.models import OFFLINE, REPLAY_PREFIX
+from orchestrator.bootstrap.places import Places, find_places
+from orchestrator.bootstrap.runs import run_store
+from orchestrator.bootstrap.search import Finished, Watch, begin, replay, resume
+from orchestrator.cli.history import read_view
+from orchestrator.cli.options import (
+    Home,
+    Json,
+    OrLibrary,
+    PolicyName,
+    PublicSeed,
+    RunName,
+    RuntimeName,
+    TaskName,
+    TaskRoot,
+    Workers,
+)
+from orchestrator.cli.progress import followed
+from orchestrator.cli.stopping import stoppable
+from orchestrator.cli.summaries import run_document, score_rows, spent_rows
+from orchestrator.cli.terminal import Terminal
+from orchestrator.errors import BudgetExhausted, EvolvariumError, InputError, RunStateError
+from orchestrator.evaluation.tasks import Task
+from orchestrator.methods.agentic_evolve import Settings
+
+
+def run(  # noqa: PLR0913 - one parameter per option
+    task: TaskName,
+    *,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="Seeds every random choice; default 0.", show_default=False)
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="`offline`, or `replay/RUN` to make a recorded run again without any container.")
+    ] = OFFLINE,
+    islands: Annotated[int | None, typer.Option(min=1, max=64, help="Default: the task's.", show_default=False)] = None,
+    commits: Annotated[
+        int | None,
+        typer.Option(min=1, max=100_000, help="Evaluations per island; default: the task's.", show_default=False),
+    ] = None,
+    analyses: Annotated[
+        int | None,
+        typer.Option(min=1, max=1000, help="Analyses per commit; default: the task's.", show_default=False),
+    ] = None,
+    no_analysis: Annotated[bool, typer.Option("--no-analysis", help="Agents can only edit and commit.")] = False,
+    requests: Annotated[
+        int | None,
+        typer.Option(min=1, max=1_000_000, help="Model requests per island; default: the task's.", show_default=False),
+    ] = None,
+    budget_usd: Annotated[
+        float | None,
+        typer.Option(min=0, help="Stop before spending more than this, over all islands.", show_default=False),
+    ] = None,
+    budget_tokens: Annotated[
+        int | None,
+        typer.Option(min=0, help="Stop before using more tokens than this, over all islands.", show_default=False),
+    ] = None,
+    public_seed: PublicSeed = False,
+    policy: PolicyName = "default",
+    runtime: RuntimeName = None,
+    or_library: OrLibrary = None,
+    final_splits: Annotated[
+        str | None,
+        typer.Option(
+            help="Splits to measure at the end, with commas; default all that are available.", show_default=False
+        ),
+    ] = None,
+    workers: Workers = None,
+    task_root: TaskRoot = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Search for better programs on a task.
+
+    Progress goes to stderr; the last thing on stdout is one JSON object (see docs/json.md). The run is kept: `resume`
+    continues it after any interruption, `show` and `report` read it.
+    """
+    places = find_places(home, task_root)
+    if model.startswith(REPLAY_PREFIX):
+        _refuse_with_replay(
+            {"--seed": seed, "--islands": islands, "--commits": commits, "--analyses": analyses,
+             "--requests": requests, "--budget-usd": budget_usd, "--budget-tokens": budget_tokens,
+             "--or-library": or_library, "--final-splits": final_splits, "--runtime": runtime,
+             "--no-analysis": no_analysis or None, "--public-seed": public_seed or None}
+        )  # fmt: skip
+        source = model.removeprefix(REPLAY_PREFIX)
+        _follow(places, as_json, lambda watch: replay(places, source, task, watch))
+        return
+    choices = Choices(
+        task=task,
+        model=model,
+        policy=policy,
+        runtime=runtime,
+        public_seed=public_seed,
+        data=None if or_library is None else str(or_library.resolve()),
+        final_splits=None if final_splits is None else tuple(filter(None, final_splits.split(","))),
+        budget_usd=None if budget_usd is None else Decimal(str(budget_usd)),
+        budget_tokens=budget_tokens,
+        workers=workers,
+    )
+    settings = {
+        "seed": seed,
+        "islands": islands,
+        "commits_per_island": commits,
+        "analyses_per_commit": analyses,
+        "requests_per_island": requests,
+        "analysis": False if no_analysis else None,
+    }
+    if no_analysis and analyses is not None:
+        msg = "--analyses and --no-analysis exclude each other; give one of them"
+        raise InputError(msg)
+    _follow(places, as_json, lambda watch: begin(places, choices, settings, watch))
+
+
+def resume_run(
+    run_name: RunName = "latest",
+    accept_policy_change: Annotated[
+        bool,
+        typer.Option("--accept-policy-change", help="Go on although the policy is not the one the run began with."),
+    ] = False,
+    task_root: TaskRoot = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Continue a run from its journal, after a crash, a stop or a failure.
+
+    Refused when the task's evaluator, an image or the policy has changed since. Ends like `run`.
+    """
+    places = find_places(home, task_root)
+    _follow(
+        places,
+        as_json,
+        lambda watch: resume(places, run_name, watch, accept_policy_change=accept_policy_change),
+    )
+
+
+def _refuse_with_replay(options: dict[str, Any]) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        msg = f"a replay takes its settings from the recorded run; leave out {', '.join(given)}"
+        raise InputError(msg)
+
+
+def _follow(places: Places, as_json: bool, search: Callable[[Watch], Finished]) -> None:
+    """Search, show progress, print the final object, and exit as it ended."""
+    terminal = Terminal(as_json=True)
+    started: list[str] = []
+    try:
+        with followed(terminal) as progress, stoppable() as token:
+
+            def on_start(run_id: str, settings: Settings, task: Task) -> None:
+                started.append(run_id)
+                progress.start(run_id, settings, task)
+
+            finished = search(Watch(token=token, on_start=on_start, on_event=progress.event, note=terminal.note))
+    except EvolvariumError as error:
+        if not started or isinstance(error, RunStateError):
+            raise
+        msg = f"{error}; the run is kept: continue it with `evolvarium resume {started[0]}`"
+        raise type(error)(msg) from error
+    with run_store(places).open(finished.run_id, read_only=True) as journal:
+        view = read_view(finished.run_id, journal)
+    document = run_document(view, finished.containers_left)
+    if not as_json:
+        terminal.note(score_rows(view, document), spent_rows(document))
+    terminal.result(document)
+    if document.state == "budget-spent":
+        raise typer.Exit(BudgetExhausted.exit_code)

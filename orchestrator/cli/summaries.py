@@ -1,0 +1,231 @@
+"""Runs and candidates as JSON documents and as tables."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from orchestrator.cli.documents import (
+    CandidateDocument,
+    FileDocument,
+    InitialCandidate,
+    IslandStop,
+    RunDocument,
+    RunEntry,
+    RunsDocument,
+    ScoredCandidate,
+    SplitVerdict,
+    UsageDocument,
+)
+from orchestrator.cli.history import RunView, read_view
+from orchestrator.cli.terminal import Rows
+from orchestrator.cli.verdicts import failure_document, failure_text, metrics_of, split_verdict
+from orchestrator.domain.conversation import Usage
+from orchestrator.errors import EvolvariumError
+from orchestrator.methods.agentic_evolve import StopReason
+from orchestrator.methods.agentic_evolve.entries import Entry
+from orchestrator.storage.runs import RunInfo, RunStore
+
+
+def run_document(view: RunView, containers_left: int | None = None) -> RunDocument:
+    """The one object that `run` and `resume` end with."""
+    history = view.history
+    result = history.result(view.run_id)
+    return RunDocument(
+        run=result.run,
+        task=result.task,
+        method=result.method,
+        model=result.model,
+        seed=result.seed,
+        state=_state(view),
+        best=_scored(history.best),
+        initial=InitialCandidate(metrics=None if history.initial is None else metrics_of(history.initial.verdict)),
+        evaluations=result.evaluations,
+        analyses=result.analyses,
+        requests=result.requests,
+        usage=_usage(result.usage),
+        endings=dict(result.endings),
+        final=[split_verdict(candidate_id, verdict) for candidate_id, verdict in view.finals],
+        stops=[IslandStop(island=island, reason=reason) for island, reason in result.stops.items()],
+        containers_left=containers_left,
+    )
+
+
+def _state(view: RunView) -> Literal["done", "unfinished", "budget-spent"]:
+    if not view.has_ended:
+        return "unfinished"
+    return "budget-spent" if StopReason.BUDGET_SPENT in view.history.stops.values() else "done"
+
+
+def _scored(entry: Entry | None) -> ScoredCandidate | None:
+    if entry is None or entry.verdict.metrics is None:
+        return None
+    return ScoredCandidate(id=entry.id, metrics=dict(entry.verdict.metrics))
+
+
+def _usage(usage: Usage) -> UsageDocument:
+    return UsageDocument(
+        input_tokens=usage.input_tokens,
+        cached_input_tokens=usage.cached_input_tokens,
+        output_tokens=usage.output_tokens,
+        usd=usage.usd,
+    )
+
+
+def run_parts(view: RunView, document: RunDocument) -> list[Rows]:
+    """A run as tables: scores on every split, what it took, its commits."""
+    return [score_rows(view, document), spent_rows(document), _commit_rows(view)]
+
+
+def score_rows(view: RunView, document: RunDocument) -> Rows:
+    """The initial program and the best, on every split."""
+    quality = view.quality
+    rows: list[list[object]] = []
+    for entry in {entry.id: entry for entry in (view.history.initial, view.history.best) if entry is not None}.values():
+        rows.append([entry.id, *_score(split_verdict(entry.id, entry.verdict), quality.metric)])
+    rows += [[verdict.id, *_score(verdict, quality.metric)] for verdict in document.final]
+    unit = f" ({quality.unit})" if quality.unit else ""
+    columns = ["candidate", "split", quality.metric + unit, "failure", "secret"]
+    return Rows(title=f"Run {document.run}: {quality.label}", columns=columns, rows=rows)
+
+
+def _score(verdict: SplitVerdict, metric: str) -> list[object]:
+    failure = None if verdict.failure is None else verdict.failure.ending
+    return [verdict.split, (verdict.metrics or {}).get(metric), failure, verdict.secret]
+
+
+def spent_rows(document: RunDocument) -> Rows:
+    """What a run took, and how it ended."""
+    usage = document.usage
+    rows: list[list[object]] = [
+        ["state", document.state],
+        ["task", document.task],
+        ["method", document.method],
+        ["model", document.model],
+        ["seed", document.seed],
+        ["evaluations", document.evaluations],
+        ["analyses", document.analyses],
+        ["requests", document.requests],
+        ["tokens: input, cached, output", f"{usage.input_tokens}, {usage.cached_input_tokens}, {usage.output_tokens}"],
+        ["US dollars", "unknown" if usage.usd is None else f"{usage.usd:.4f}"],
+        ["endings", ", ".join(f"{count} {ending}" for ending, count in document.endings.items())],
+        ["islands stopped for", ", ".join(f"{stop.island}: {stop.reason}" for stop in document.stops)],
+    ]
+    if document.containers_left is not None:
+        rows.append(["containers left", document.containers_left])
+    return Rows(title="What it took", columns=["what", "value"], rows=rows)
+
+
+def _commit_rows(view: RunView) -> Rows:
+    metric = view.quality.metric
+    rows = [
+        [
+            entry.id,
+            (entry.verdict.metrics or {}).get(metric),
+            failure_text(failure_document(entry.verdict.failure)),
+            entry.duplicate_of,
+            entry.candidate.description,
+        ]
+        for entry in view.history.commits
+    ]
+    return Rows(title="Commits", columns=["id", metric, "failure", "duplicate of", "description"], rows=rows)
+
+
+def run_entry(store: RunStore, info: RunInfo) -> RunEntry:
+    """One run among others; one that cannot be read is listed as such."""
+    try:
+        with store.open(info.id, read_only=True) as journal:
+            view = read_view(info.id, journal)
+            document = run_document(view)
+    except EvolvariumError as error:
+        return RunEntry(
+            run=info.id,
+            state="unreadable",
+            created_at=info.created_at,
+            bytes=info.size_bytes,
+            owner_pid=info.owner_pid,
+            problem=info.problem or str(error),
+        )
+    return RunEntry(
+        run=info.id,
+        task=document.task,
+        method=document.method,
+        model=document.model,
+        seed=document.seed,
+        state=document.state,
+        created_at=info.created_at,
+        evaluations=document.evaluations,
+        best=document.best,
+        quality=None if document.best is None else document.best.metrics[view.quality.metric],
+        bytes=info.size_bytes,
+        owner_pid=info.owner_pid,
+    )
+
+
+def runs_rows(document: RunsDocument) -> Rows:
+    """All runs."""
+    columns = ["run", "task", "method", "model", "seed", "state", "evaluations", "best", "quality", "begun (UTC)"]
+    rows = [
+        [
+            entry.run,
+            entry.task,
+            entry.method,
+            entry.model,
+            entry.seed,
+            f"running as {entry.owner_pid}" if entry.owner_pid else entry.state,
+            entry.evaluations,
+            None if entry.best is None else entry.best.id,
+            entry.quality,
+            (entry.created_at or "")[:19],
+        ]
+        for entry in document.runs
+    ]
+    return Rows(title="Runs", columns=columns, rows=rows)
+
+
+def candidate_document(view: RunView, entry: Entry, *, written_to: str | None) -> CandidateDocument:
+    """One candidate; its files' text unless they were written somewhere."""
+    candidate = entry.candidate
+    return CandidateDocument(
+        run=view.run_id,
+        id=entry.id,
+        digest=candidate.payload.digest,
+        island=entry.island,
+        description=candidate.description,
+        parents=list(candidate.parents),
+        duplicate_of=entry.duplicate_of,
+        metrics=metrics_of(entry.verdict),
+        failure=failure_document(entry.verdict.failure),
+        files=[
+            FileDocument(path=path, bytes=len(content), text=None if written_to else _text(content))
+            for path, content in candidate.payload.items()
+        ],
+        written_to=written_to,
+    )
+
+
+def _text(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def candidate_rows(view: RunView, entry: Entry) -> Rows:
+    """What is known of a candidate beside its files."""
+    metrics = entry.verdict.metrics or {}
+    rows: list[list[object]] = [
+        ["description", entry.candidate.description],
+        ["parents", ", ".join(entry.candidate.parents)],
+        ["duplicate of", entry.duplicate_of],
+        ["failure", failure_text(failure_document(entry.verdict.failure))],
+        *([name, value] for name, value in metrics.items()),
+    ]
+    title = f"Candidate {entry.id} of run {view.run_id}"
+    return Rows(title=title, columns=["what", "value"], rows=rows, cell_characters=1000)
+
+
+def file_texts(entry: Entry) -> list[str]:
+    """The files of a candidate; names stand between them where there are several."""
+    payload = entry.candidate.payload
+    texts = {path: content.decode(errors="replace").rstrip("\n") for path, content in payload.items()}
+    return list(texts.values()) if len(texts) == 1 else [f"--- {path}\n{text}" for path, text in texts.items()]

@@ -1,0 +1,67 @@
+"""`evolvarium task`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.bootstrap.places import find_places
+from orchestrator.cli.installation_documents import NewTaskDocument, TaskDocument, TasksDocument
+from orchestrator.cli.options import Json, TaskName, TaskRoot
+from orchestrator.cli.terminal import Rows, Terminal
+from orchestrator.errors import TaskError
+from orchestrator.evaluation.new_task import new_task
+from orchestrator.evaluation.tasks import check_task, find_tasks, load_task
+
+task_app = typer.Typer(help="List, check and make task packages.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@task_app.command("list")
+def list_tasks(task_root: TaskRoot = None, as_json: Json = False) -> None:
+    """List the task packages that can be named."""
+    folders = find_tasks(find_places(None, task_root).task_roots)
+    document = TasksDocument(tasks=[_task_document(name, folder) for name, folder in folders.items()])
+    rows = [[task.name, task.title, ", ".join(task.splits), task.valid] for task in document.tasks]
+    Terminal(as_json=as_json).result(
+        document, Rows(title="Tasks", columns=["name", "title", "splits", "well formed"], rows=rows)
+    )
+
+
+@task_app.command("check")
+def check(task: TaskName, task_root: TaskRoot = None, as_json: Json = False) -> None:
+    """Check a task package without running any of it; exit code 2 when it is not well formed."""
+    folder = find_places(None, task_root).task(task)
+    document = _task_document(folder.name, folder)
+    problems = [f"- {problem}" for problem in document.problems]
+    text = f"{document.path} is well formed" if document.valid else "\n".join([f"{document.path} is not:", *problems])
+    Terminal(as_json=as_json).result(document, text)
+    if not document.valid:
+        raise typer.Exit(TaskError.exit_code)
+
+
+@task_app.command("new")
+def new(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and underscores.")],
+    into: Annotated[Path, typer.Option(help="Folder in which the package's folder is made.")] = Path(),
+    as_json: Json = False,
+) -> None:
+    """Make a small, complete task package to start from."""
+    folder = new_task(into, name)
+    files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    document = NewTaskDocument(name=name, path=str(folder), files=files)
+    Terminal(as_json=as_json).result(document, "\n".join([f"made {folder} with", *(f"- {file}" for file in files)]))
+
+
+def _task_document(name: str, folder: Path) -> TaskDocument:
+    problems = check_task(folder)
+    spec = None if problems else load_task(folder).spec
+    return TaskDocument(
+        name=name,
+        title=None if spec is None else spec.title,
+        path=str(folder),
+        splits=[] if spec is None else list(spec.splits),
+        valid=not problems,
+        problems=problems,
+    )

@@ -1,0 +1,311 @@
+"""Whole runs through the command line, in processes of their own, as users start them."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.methods.agentic_evolve import read_history
+from orchestrator.sandbox.engine import Engine
+from orchestrator.sandbox.images import ImageStore
+from orchestrator.sandbox.owners import CONTAINER_KIND, KIND, RUN
+from orchestrator.storage.runs import RunStore
+
+pytestmark = pytest.mark.docker
+
+ROOT = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-c", "from orchestrator.cli.main import main; main()")
+TINY = (
+    *("run", "online_bin_packing", "--public-seed", "--seed", "1"),
+    *("--islands", "2", "--commits", "2", "--analyses", "1"),
+)
+SMALLEST = (
+    "run",
+    "online_bin_packing",
+    "--public-seed",
+    "--islands",
+    "1",
+    "--commits",
+    "1",
+    "--no-analysis",
+    "--final-splits",
+    "",
+)
+SECONDS = 240
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The last line of stdout."""
+        document: dict[str, Any] = json.loads(self.out.splitlines()[-1])
+        return document
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A home whose images are built, and the command line that uses it."""
+
+    home: Path
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {**os.environ, "EVOLVARIUM_HOME": str(self.home), "PYTHONPATH": str(ROOT), **more}
+
+    def call(self, *arguments: str, **environment: str) -> Ended:
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            env=self.environment(**environment),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*COMMAND, *arguments],
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def runs(self) -> list[str]:
+        return [info.id for info in RunStore(self.home).list() if info.created_at is not None]
+
+    def candidates(self, run_id: str) -> dict[str, tuple[str, Mapping[str, float] | None]]:
+        """Digest and metrics of every candidate by id."""
+        with RunStore(self.home).open(run_id, read_only=True) as journal:
+            history = read_history(journal)
+        return {
+            entry.id: (entry.candidate.payload.digest, entry.verdict.metrics)
+            for entry in (history.initial, *history.commits)
+            if entry is not None
+        }
+
+    def steps(self, run_id: str) -> int:
+        """How many records its journal has."""
+        with RunStore(self.home).open(run_id, read_only=True) as journal:
+            return sum(1 for _ in journal.records())
+
+
+@pytest.fixture(scope="module")
+def installation(home: Path, images: ImageStore, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """Shares the images that are built, and what is proved, with the home of all tests."""
+    images.verify()
+    own = tmp_path_factory.mktemp("installation")
+    for name in ("images.lock.json", "proofs.json"):
+        if (home / name).exists():
+            shutil.copy(home / name, own / name)
+    return Installation(own)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(installation: Installation) -> dict[str, Any]:
+    """The final object of a tiny run that nothing disturbed."""
+    ended = installation.call(*TINY, "--json")
+    assert ended.code == 0, ended.err
+    return ended.document
+
+
+@pytest.fixture
+def left(engine: Engine) -> Callable[[str], int]:
+    """Counts containers of a run, in any state."""
+    return lambda run_id: len(engine.containers({KIND: CONTAINER_KIND, RUN: run_id}))
+
+
+def test_a_run_ends_with_one_object_and_no_container(undisturbed: dict[str, Any], left: Callable[[str], int]) -> None:
+    assert undisturbed["state"] == "done"
+    assert undisturbed["evaluations"] == 4
+    assert undisturbed["analyses"] >= 1
+    assert undisturbed["best"]["metrics"]["fitness"] >= undisturbed["initial"]["metrics"]["fitness"]
+    assert {verdict["split"] for verdict in undisturbed["final"]} == {"fresh"}
+    assert not any(verdict["secret"] for verdict in undisturbed["final"])
+    assert undisturbed["containers_left"] == left(undisturbed["run"]) == 0
+
+
+def test_its_audit_records_are_intact(installation: Installation, undisturbed: dict[str, Any]) -> None:
+    ended = installation.call("audit", "verify", "--json")
+    assert ended.code == 0
+    assert ended.document["records"] > undisturbed["evaluations"] + undisturbed["analyses"]
+    assert undisturbed["run"] in (installation.home / "audit" / "chain.jsonl").read_text()
+
+
+def test_the_same_seed_gives_the_same_candidates_whatever_the_number_of_workers(
+    installation: Installation, undisturbed: dict[str, Any]
+) -> None:
+    again = installation.call(*TINY, "--workers", "1", "--final-splits", "").document
+    assert installation.candidates(again["run"]) == installation.candidates(undisturbed["run"])
+    assert again["usage"] == undisturbed["usage"]
+
+
+def test_a_replay_gives_the_same_archive_without_an_engine(
+    installation: Installation, undisturbed: dict[str, Any]
+) -> None:
+    replay = ("run", "online_bin_packing", "--model", f"replay/{undisturbed['run']}")
+    ended = installation.call(*replay, DOCKER_HOST="unix:///nonexistent/engine.sock")
+    assert ended.code == 0, ended.err
+    assert installation.candidates(ended.document["run"]) == installation.candidates(undisturbed["run"])
+    assert ended.document["final"] == undisturbed["final"]
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_a_resumed_run_comes_to_the_same_end(
+    installation: Installation, undisturbed: dict[str, Any], left: Callable[[str], int], kills: int
+) -> None:
+    total = installation.steps(undisturbed["run"])
+    moments = sorted(secrets.SystemRandom().sample(range(2, total - 2), kills))
+    run_id = _killed_at(installation, TINY, moments[0])
+    for moment in moments[1:]:
+        _killed_at(installation, ("resume", run_id), moment)
+    ended = installation.call("resume", run_id)
+    assert ended.code == 0, (moments, ended.err)
+    assert installation.candidates(run_id) == installation.candidates(undisturbed["run"]), moments
+    for field in ("evaluations", "analyses", "requests", "usage", "endings", "final", "stops", "best"):
+        assert ended.document[field] == undisturbed[field], (field, moments)
+    assert ended.document["containers_left"] == left(run_id) == 0
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGINT] * 4])
+def test_an_interrupted_run_leaves_no_container_and_says_how_to_go_on(
+    installation: Installation, left: Callable[[str], int], signals: list[signal.Signals]
+) -> None:
+    process = installation.start(*TINY)
+    run_id = _new_run(installation, process)
+    _wait_until(process, lambda: left(run_id) > 0)
+    time.sleep(1)
+    for number in signals:
+        process.send_signal(number)
+        time.sleep(0.3)
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130, err
+    assert f"evolvarium resume {run_id}" in err
+    assert "Traceback" not in err
+    assert left(run_id) == 0
+
+
+def test_an_evaluation_gives_a_verdict_and_an_exit_code(installation: Installation, tmp_path: Path) -> None:
+    program = ROOT / "tasks" / "online_bin_packing" / "initial" / "program.py"
+    evaluate = ("evaluate", "online_bin_packing", str(program), "--public-seed")
+    report = tmp_path / "junit.xml"
+    passed = installation.call(*evaluate, "--threshold", "8", "--junit", str(report))
+    assert (passed.code, passed.document["passed"]) == (0, True)
+    assert 'failures="0"' in report.read_text()
+    assert installation.call(*evaluate, "--threshold", "1").code == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "ending"),
+    [
+        ("import os\ndef priority(item, bins):\n    return bins\n", "error"),
+        ("def priority(item, bins):\n    return bins * float('nan')\n", "invalid-result"),
+        ("def priority(item, bins):\n    raise MemoryError\n", "error"),
+    ],
+)
+def test_a_program_that_fails_gets_its_ending_and_exit_code_1(
+    installation: Installation, tmp_path: Path, source: str, ending: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(source)
+    ended = installation.call("evaluate", "online_bin_packing", str(program), "--public-seed")
+    assert ended.code == 1, ended.err
+    assert ended.document["metrics"] is None
+    assert ended.document["failure"]["ending"] == ending
+
+
+def test_a_split_whose_file_is_missing_is_a_missing_prerequisite(installation: Installation) -> None:
+    program = ROOT / "tasks" / "online_bin_packing" / "initial" / "program.py"
+    ended = installation.call("evaluate", "online_bin_packing", str(program), "--split", "or1")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.count("\n") == 1
+
+
+def test_a_budget_that_covers_nothing_is_exit_code_4_and_the_run_is_kept(installation: Installation) -> None:
+    ended = installation.call(*SMALLEST, "--budget-tokens", "1000")
+    assert ended.code == 4, ended.err
+    assert ended.document["state"] == "budget-spent"
+    assert (ended.document["evaluations"], ended.document["containers_left"]) == (0, 0)
+    assert ended.document["run"] in installation.runs()
+
+
+def test_a_run_goes_on_under_another_policy_only_when_told_to(installation: Installation, tmp_path: Path) -> None:
+    policy = tmp_path / "mine.yaml"
+    text = (ROOT / "policies" / "default.yaml").read_text()
+    policy.write_text(text)
+    run_id = installation.call(*SMALLEST, "--policy", str(policy)).document["run"]
+    policy.write_text(text.replace("pids: 64", "pids: 63"))
+    refused = installation.call("resume", run_id)
+    assert refused.code == 2
+    assert "policy 'default' has changed" in refused.err
+    accepted = installation.call("resume", run_id, "--accept-policy-change")
+    assert accepted.code == 0, accepted.err
+    assert installation.call("resume", run_id).code == 0
+
+
+def test_the_doctor_finds_an_installation_that_works_ready(installation: Installation) -> None:
+    ended = installation.call("doctor", "--json")
+    assert ended.code == 0, ended.err
+    assert ended.document["ready"] is True
+    assert all(finding["remedy"] for finding in ended.document["findings"] if finding["status"] != "ok")
+
+
+def test_a_run_in_use_cannot_be_resumed_or_removed(installation: Installation) -> None:
+    process = installation.start(*TINY)
+    try:
+        run_id = _new_run(installation, process)
+        assert installation.call("resume", run_id).code == 2
+        assert installation.call("runs", "remove", run_id).code == 2
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS)
+
+
+def _killed_at(installation: Installation, arguments: tuple[str, ...], steps: int) -> str:
+    """Start a command and kill it, without any warning, once its run has this many records."""
+    process = installation.start(*arguments)
+    run_id = arguments[1] if arguments[0] == "resume" else _new_run(installation, process)
+    _wait_until(process, lambda: installation.steps(run_id) >= steps)
+    process.kill()
+    process.communicate(timeout=SECONDS)
+    return run_id
+
+
+def _new_run(installation: Installation, process: subprocess.Popen[str]) -> str:
+    """The run that a command makes, once it has begun."""
+    known = {run for run in installation.runs() if installation.steps(run)}
+    found: set[str] = set()
+
+    def has_begun() -> bool:
+        found.update(run for run in set(installation.runs()) - known if installation.steps(run))
+        return bool(found)
+
+    _wait_until(process, has_begun)
+    return found.pop()
+
+
+def _wait_until(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while process.poll() is None and not condition():
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.05)

@@ -1,0 +1,209 @@
+"""The command line without an engine: texts, errors, exit codes, and everything that only reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.cli.json_reference import reference
+from orchestrator.cli.main import execute
+
+ROOT = Path(__file__).parents[2]
+Call = Callable[..., tuple[int, str, str]]
+NO_ENGINE = "unix:///nonexistent/engine.sock"
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Runs a command line with a home of its own and no engine; gives exit code, stdout and stderr."""
+    monkeypatch.setenv("EVOLVARIUM_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOCKER_HOST", NO_ENGINE)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = execute(arguments)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def test_the_page_on_json_documents_says_what_the_code_says() -> None:
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    assert page == reference(), "run `python -m orchestrator.cli.json_reference > docs/json.md`"
+
+
+def test_the_version_is_printed(call: Call) -> None:
+    code, out, _ = call("--version")
+    assert code == 0
+    assert out.startswith("evolvarium ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [], ["run"], ["resume"], ["show"], ["report"], ["evaluate"], ["doctor"], ["runs", "list"], ["runs", "remove"],
+        ["task", "list"], ["task", "check"], ["task", "new"], ["policy", "explain"], ["images", "build"],
+        ["images", "list"], ["images", "verify"], ["sandbox", "prune"], ["audit", "verify"], ["audit", "head"],
+    ],
+)  # fmt: skip
+def test_every_command_explains_itself(call: Call, command: list[str]) -> None:
+    code, out, err = call(*command, "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"Usage: {' '.join(['evolvarium', *command])}")
+    assert not command or "--json" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["run"],
+        ["run", "online_bin_packing", "--commits", "0"],
+        ["run", "online_bin_packing", "--commits", "many"],
+        ["run", "online_bin_packing", "--seed", "-1"],
+        ["run", "online_bin_packing", "--islands", "65"],
+        ["run", "online_bin_packing", "--budget-usd", "-1"],
+        ["run", "online_bin_packing", "--runtime", "none"],
+        ["run", "online_bin_packing", "--analyses", "2", "--no-analysis"],
+        ["run", "online_bin_packing", "--model", "gpt"],
+        ["run", "online_bin_packing", "--model", "replay/000000000000"],
+        ["run", "online_bin_packing", "--model", "replay/latest", "--seed", "3"],
+        ["run", "online_bin_packing", "--policy", "nonsense"],
+        ["run", "online_bin_packing", "--policy", "/nonexistent.yaml"],
+        ["run", "online_bin_packing", "--or-library", "/nonexistent.txt"],
+        ["run", "nonsense"],
+        ["run", "online_bin_packing", "--task-root", "/nonexistent"],
+        ["resume", "latest"],
+        ["resume", "abc"],
+        ["show", "latest"],
+        ["report", "abc"],
+        ["runs", "remove", "../audit"],
+        ["evaluate", "online_bin_packing", "/nonexistent.py"],
+        ["evaluate", "nonsense", "/nonexistent.py"],
+        ["policy", "explain", "nonsense"],
+        ["task", "check", "nonsense"],
+        ["task", "new", "Bad-Name"],
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(call: Call, arguments: list[str]) -> None:
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert err.startswith("evolvarium: ")
+    code, out, again = call(*arguments, "--json")
+    assert (code, again) == (2, err)
+    error = json.loads(out)["error"]
+    assert error["exit_code"] == 2
+    assert error["type"].endswith("Error")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "online_bin_packing"],
+        ["evaluate", "online_bin_packing", str(ROOT / "tasks/online_bin_packing/initial/program.py")],
+        ["images", "build"],
+        ["images", "list"],
+        ["images", "verify"],
+        ["sandbox", "prune"],
+    ],
+)
+def test_without_an_engine_what_needs_one_says_so_in_one_line(call: Call, arguments: list[str]) -> None:
+    code, out, err = call(*arguments)
+    assert (code, out) == (3, "")
+    assert err == f"evolvarium: no Docker engine answers at {NO_ENGINE}; " + err.partition("; ")[2]
+    assert err.count("\n") == 1
+
+
+def test_without_an_engine_no_run_is_left_behind(call: Call) -> None:
+    assert call("run", "online_bin_packing")[0] == 3
+    assert _json(call, "runs", "list")["runs"] == []
+
+
+def test_the_doctor_names_a_missing_engine_and_its_remedy(call: Call) -> None:
+    code, out, _ = call("doctor", "--json")
+    assert code == 3
+    document = json.loads(out)
+    engine = next(finding for finding in document["findings"] if finding["topic"] == "engine")
+    assert document["ready"] is False
+    assert engine["status"] == "error"
+    assert engine["remedy"]
+
+
+def test_close_names_of_tasks_are_suggested(call: Call) -> None:
+    assert "did you mean 'online_bin_packing'?" in call("run", "online_binpacking")[2]
+
+
+def test_a_home_in_a_git_work_tree_is_refused(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "tree" / ".git").mkdir(parents=True)
+    code, _, err = call("runs", "list", "--home", str(tmp_path / "tree" / "home"))
+    assert code == 2
+    assert "git work tree" in err
+
+
+def test_a_home_that_is_a_file_is_refused(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    assert call("runs", "list", "--home", str(tmp_path / "file"))[0] == 2
+
+
+def test_a_home_that_cannot_be_made_is_refused(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    code, _, err = call("run", "online_bin_packing", "--home", str(tmp_path / "file" / "home"))
+    assert code == 2
+    assert "cannot make the home" in err
+
+
+def test_tasks_are_listed_checked_and_made(call: Call, tmp_path: Path) -> None:
+    assert "online_bin_packing" in {task["name"] for task in _json(call, "task", "list")["tasks"]}
+    assert _json(call, "task", "check", "online_bin_packing")["valid"] is True
+    made = _json(call, "task", "new", "my_task", "--into", str(tmp_path))
+    assert "task.yaml" in made["files"]
+    assert _json(call, "task", "check", "my_task", "--task-root", str(tmp_path))["valid"] is True
+    (tmp_path / "my_task" / "task.yaml").write_text("version: 2\n")
+    code, out, _ = call("task", "check", "my_task", "--task-root", str(tmp_path))
+    assert code == 2
+    assert "version" in out
+
+
+def test_a_policy_is_explained_in_words_and_settings(call: Call) -> None:
+    document = _json(call, "policy", "explain", "default")
+    candidate = next(purpose for purpose in document["purposes"] if purpose["purpose"] == "candidate")
+    assert candidate["settings"]["HostConfig"]["NetworkMode"] == "none"
+    assert any("no network" in sentence for sentence in candidate["words"])
+    assert "NetworkMode" in call("policy", "explain", str(ROOT / "policies/default.yaml"), "--settings")[1]
+
+
+def test_a_runtime_override_may_only_tighten(call: Call, tmp_path: Path) -> None:
+    gvisor = (ROOT / "policies/default.yaml").read_text().replace("image: python", "image: python\n    runtime: runsc")
+    (tmp_path / "gvisor.yaml").write_text(gvisor)
+    code, _, err = call("policy", "explain", str(tmp_path / "gvisor.yaml"), "--runtime", "runc")
+    assert code == 2
+    assert "may only tighten" in err
+    tightened = _json(call, "policy", "explain", "default", "--runtime", "runsc")
+    assert {purpose["settings"]["HostConfig"]["Runtime"] for purpose in tightened["purposes"]} == {"runsc"}
+
+
+def test_an_empty_audit_chain_is_intact_and_has_no_head(call: Call) -> None:
+    assert _json(call, "audit", "verify")["intact"] is True
+    code, _, err = call("audit", "head")
+    assert code == 1
+    assert err.count("\n") == 1
+
+
+def test_a_damaged_home_gives_one_line_and_no_traceback(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "audit").write_text("not a folder")
+    code, _, err = call("audit", "head")
+    assert code == 1
+    assert err.count("\n") == 1
+
+
+def _json(call: Call, *arguments: str) -> dict[str, Any]:
+    code, out, err = call(*arguments, "--json")
+    assert code == 0, err
+    document: dict[str, Any] = json.loads(out)
+    return document

@@ -1,0 +1,323 @@
+"""Commands on a recorded run: listing, showing, reporting, replaying, removing. No engine, no container."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from orchestrator.bootstrap.choices import Choices, method_settings
+from orchestrator.bootstrap.finals import measure_finals
+from orchestrator.bootstrap.header import policy_record, require_same, run_header
+from orchestrator.bootstrap.places import find_places
+from orchestrator.bootstrap.policies import find_policy
+from orchestrator.cli.documents import OutcomeDocument, VerdictDocument
+from orchestrator.cli.junit import junit_report
+from orchestrator.cli.main import execute
+from orchestrator.domain.candidates import FileTree
+from orchestrator.domain.outcomes import Ending, Outcome
+from orchestrator.domain.verdicts import Failure, Verdict
+from orchestrator.errors import RunStateError
+from orchestrator.evaluation.disclosure import TaskDisclosure
+from orchestrator.evaluation.tasks import Task, load_task
+from orchestrator.llm.offline import OfflineModel
+from orchestrator.methods.agentic_evolve import RunPorts, run_agentic_evolve
+from orchestrator.runtime.budgets import Budget
+from orchestrator.runtime.ledger import Ledger
+from orchestrator.runtime.workers import CancelToken
+from orchestrator.storage.runs import RunStore
+
+ROOT = Path(__file__).parents[2]
+DIGEST = "sha256:" + 64 * "0"
+OUTCOME = Outcome(
+    ending=Ending.OK,
+    exit_code=0,
+    wall_seconds=0.5,
+    cpu_seconds=0.25,
+    memory_peak_bytes=None,
+    output=b"\x1b[31mwithheld",
+    output_truncated=False,
+)
+Call = Callable[..., tuple[int, str, str]]
+
+
+class DigestEvaluator:
+    """Scores a program by its digest; every fifth fails."""
+
+    def __init__(self, split: str) -> None:
+        self._split = split
+
+    def evaluate(self, payload: FileTree, *, run_id: str, attempt_id: str) -> Verdict:  # noqa: ARG002 - the port's
+        number = int(payload.digest[7:15], 16)
+        failure = Failure(ending=Ending.TIMEOUT) if number % 5 == 0 and attempt_id != "initial" else None
+        excess = 1 + number % 1000 / 100
+        metrics = {
+            "fitness": 1 / (1 + excess / 100),
+            "excess_percent": excess,
+            "ast_nodes": number % 97 / 97,
+            "deviation": number % 89 / 89,
+        }
+        return Verdict(
+            split=self._split,
+            metrics=None if failure else metrics,
+            failure=failure,
+            secret=False,
+            outcome=OUTCOME,
+        )
+
+
+@pytest.fixture
+def task() -> Task:
+    return load_task(ROOT / "tasks" / "online_bin_packing")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def record(home: Path, task: Task) -> Callable[..., str]:
+    """Makes a finished run without analyses, as `run` would; gives its id."""
+
+    def make(seed: int = 1, **budget: Any) -> str:
+        settings = method_settings(task.spec, seed=seed, islands=2, commits_per_island=3, analysis=False)
+        policy = find_policy(find_places(home, None), "default")
+        choices = Choices(task=task.name, **budget)
+        run_id, journal = RunStore(home).create()
+        with journal:
+            model = OfflineModel()
+            in_force = policy_record(policy, lambda _: DIGEST)
+            journal.put("run", run_header(settings, task, model, choices, in_force))
+            ports = RunPorts(
+                model=model,
+                evaluator=DigestEvaluator("hidden"),
+                analyst=None,
+                disclosure=TaskDisclosure(policy.disclosure, task),
+                journal=journal,
+                ledger=Ledger(Budget(), per_island=choices.budget_per_island(settings.islands)),
+            )
+            run_agentic_evolve(run_id=run_id, settings=settings, task=task.view, ports=ports, cancel=CancelToken())
+            measure_finals(journal, run_id, ["fresh"], DigestEvaluator)
+        return run_id
+
+    return make
+
+
+@pytest.fixture
+def call(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Runs a command line without an engine; gives exit code, stdout and stderr."""
+    monkeypatch.setenv("EVOLVARIUM_HOME", str(home))
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/engine.sock")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = execute(arguments)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def test_a_run_is_listed_and_shown(call: Call, record: Callable[..., str]) -> None:
+    run_id = record()
+    (entry,) = _json(call, "runs", "list")["runs"]
+    assert (entry["run"], entry["state"], entry["seed"]) == (run_id, "done", 1)
+    shown = _json(call, "show", run_id[:5])
+    assert shown == _json(call, "show", "latest")
+    assert shown["evaluations"] == 6
+    assert sum(shown["endings"].values()) == 6
+    assert {(verdict["id"], verdict["split"]) for verdict in shown["final"]} == {
+        ("initial", "fresh"),
+        (shown["best"]["id"], "fresh"),
+    }
+    assert shown["best"]["metrics"]["fitness"] >= shown["initial"]["metrics"]["fitness"]
+
+
+def test_the_best_program_is_written_byte_for_byte_and_nothing_is_overwritten(
+    call: Call, record: Callable[..., str], task: Task, tmp_path: Path
+) -> None:
+    record()
+    target = tmp_path / "best.py"
+    assert call("show", "latest", "initial", "-o", str(target))[0] == 0
+    assert target.read_bytes() == task.initial["program.py"]
+    code, _, err = call("show", "latest", "-o", str(target))
+    assert code == 2
+    assert "--force" in err
+    assert call("show", "latest", "-o", str(target), "--force")[0] == 0
+    best = _json(call, "show", "latest", "best")
+    assert target.read_text() == best["files"][0]["text"]
+    assert call("show", "latest", "best")[1].rstrip("\n") == target.read_text().rstrip("\n")
+
+
+def test_an_unknown_candidate_is_wrong_input(call: Call, record: Callable[..., str]) -> None:
+    record()
+    code, _, err = call("show", "latest", "i9-c99")
+    assert code == 2
+    assert "i9-c99" in err
+
+
+def test_a_link_in_the_way_is_never_followed(call: Call, record: Callable[..., str], tmp_path: Path) -> None:
+    record()
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "link").symlink_to(tmp_path / "precious")
+    assert call("show", "latest", "best", "-o", str(tmp_path / "link"), "--force")[0] == 2
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_a_report_puts_runs_side_by_side(call: Call, record: Callable[..., str], tmp_path: Path) -> None:
+    first, second = record(1), record(2)
+    folder = tmp_path / "report"
+    document = _json(call, "report", first, second, "-o", str(folder))
+    assert [column["run"]["run"] for column in document["runs"]] == [first, second]
+    assert {path.name for path in folder.iterdir()} == {Path(path).name for path in document["files"]}
+    assert json.loads((folder / "report.json").read_text()) == document
+    assert (folder / "best_so_far.png").read_bytes().startswith(b"\x89PNG")
+    assert ET.parse(folder / "grid.svg").getroot().tag.endswith("svg")  # noqa: S314 - our own file
+    bests = [column["run"]["best"]["metrics"]["excess_percent"] for column in document["runs"]]
+    difference = next(line for line in document["differences"] if line["split"] == "hidden")
+    assert difference["points"] == pytest.approx(bests[1] - bests[0])
+    curve = document["runs"][0]["curve"]
+    assert curve[0][0] == 0
+    assert [value for _, value in curve] == sorted((value for _, value in curve), reverse=True)
+    assert curve[-1] == [6, bests[0]]
+    assert call("report", first, "-o", str(folder))[0] == 2
+    drawn = (folder / "grid.svg").read_bytes()
+    assert call("report", first, second, "-o", str(folder), "--force")[0] == 0
+    assert (folder / "grid.svg").read_bytes() == drawn
+
+
+def test_the_newest_runs_have_names(call: Call, record: Callable[..., str]) -> None:
+    first, second = record(1), record(2)
+    assert _json(call, "show", "latest")["run"] == second
+    assert _json(call, "show", "previous")["run"] == first
+
+
+def test_a_replay_needs_no_engine_and_gives_the_same_archive(call: Call, record: Callable[..., str]) -> None:
+    run_id = record()
+    replayed = _json(call, "run", "online_bin_packing", "--model", f"replay/{run_id}")
+    original = _json(call, "show", run_id)
+    assert replayed["run"] != run_id
+    assert replayed["containers_left"] is None
+    for field in ("best", "initial", "evaluations", "analyses", "requests", "usage", "endings", "final", "stops"):
+        assert replayed[field] == original[field]
+    for column in _json(call, "report", run_id, replayed["run"])["differences"]:
+        assert column["points"] == 0
+
+
+def test_a_replay_of_another_task_is_refused(call: Call, record: Callable[..., str], tmp_path: Path) -> None:
+    run_id = record()
+    assert call("task", "new", "other", "--into", str(tmp_path))[0] == 0
+    code, _, err = call("run", "other", "--task-root", str(tmp_path), "--model", f"replay/{run_id}")
+    assert code == 2
+    assert "is of task 'online_bin_packing'" in err
+
+
+def test_spent_money_or_tokens_is_exit_code_4_and_the_run_is_kept(call: Call, record: Callable[..., str]) -> None:
+    run_id = record(budget_tokens=84_000)
+    assert _json(call, "show", run_id)["state"] == "budget-spent"
+    code, out, _ = call("run", "online_bin_packing", "--model", f"replay/{run_id}")
+    assert code == 4
+    assert json.loads(out)["state"] == "budget-spent"
+
+
+def test_removing_a_run_leaves_the_others(call: Call, record: Callable[..., str]) -> None:
+    first, second = record(1), record(2)
+    assert _json(call, "runs", "remove", first)["removed"] == [first]
+    assert [entry["run"] for entry in _json(call, "runs", "list")["runs"]] == [second]
+
+
+def test_a_damaged_run_is_listed_as_unreadable(call: Call, home: Path, record: Callable[..., str]) -> None:
+    run_id = record()
+    (home / "runs" / run_id / "journal.sqlite").write_bytes(b"not a database")
+    (entry,) = _json(call, "runs", "list")["runs"]
+    assert entry["state"] == "unreadable"
+    assert call("show", run_id)[0] == 2
+
+
+def test_a_run_that_has_not_ended_is_shown_as_unfinished(call: Call, home: Path, task: Task) -> None:
+    run_id, journal = RunStore(home).create()
+    with journal:
+        settings = method_settings(task.spec)
+        in_force = policy_record(find_policy(find_places(home, None), "default"), lambda _: DIGEST)
+        journal.put("run", run_header(settings, task, OfflineModel(), Choices(task=task.name), in_force))
+    shown = _json(call, "show", run_id)
+    assert (shown["state"], shown["best"], shown["evaluations"]) == ("unfinished", None, 0)
+    assert _json(call, "report", run_id)["runs"][0]["curve"] == []
+
+
+def test_a_changed_policy_image_or_task_stops_a_resume(home: Path, record: Callable[..., str], task: Task) -> None:
+    run_id = record()
+    places = find_places(home, None)
+    same = policy_record(find_policy(places, "default"), lambda _: DIGEST)
+    strict = policy_record(find_policy(places, "strict"), lambda _: DIGEST)
+    rebuilt = policy_record(find_policy(places, "default"), lambda _: "sha256:" + 64 * "1")
+    with RunStore(home).open(run_id) as journal:
+        require_same(journal, task, same)
+        with pytest.raises(RunStateError, match=r"image '\w+' has changed"):
+            require_same(journal, task, rebuilt)
+        with pytest.raises(RunStateError, match="--accept-policy-change"):
+            require_same(journal, task, strict)
+        require_same(journal, task, strict, accept_policy_change=True)
+        require_same(journal, task, strict)
+        with pytest.raises(RunStateError, match="policy 'strict' has changed"):
+            require_same(journal, task, same)
+        with pytest.raises(RunStateError, match="changed since the run began: evaluator"):
+            require_same(journal, _with_other_evaluator(task), strict)
+
+
+def test_budgets_are_split_equally_among_islands() -> None:
+    budget = Choices(task="t", budget_usd="1", budget_tokens=10).budget_per_island(3)
+    assert budget.usd is not None
+    assert 3 * budget.usd <= 1
+    assert budget.tokens == 3
+
+
+@pytest.mark.parametrize(("failure", "passed"), [(None, True), (None, False), ("timeout", False)])
+def test_a_junit_report_says_whether_the_program_passed(failure: str | None, passed: bool) -> None:
+    document = VerdictDocument.model_validate(
+        {
+            "task": "t",
+            "program": "\x1b[31m##[command]p.py",
+            "digest": DIGEST,
+            "split": "hidden",
+            "metrics": None if failure else {"excess_percent": 5.0},
+            "failure": None
+            if failure is None
+            else {"ending": failure, "exception": None, "file": None, "line": None, "message": None},
+            "secret": True,
+            "outcome": OutcomeDocument(
+                ending="ok", exit_code=0, wall_seconds=1, cpu_seconds=None, memory_peak_bytes=None, detail=""
+            ).model_dump(),
+            "fingerprint": {},
+            "threshold": 4.0,
+            "passed": passed,
+        }
+    )
+    suite = ET.fromstring(junit_report(document, "excess_percent"))  # noqa: S314 - our own text
+    case = suite.find("testcase")
+    assert case is not None
+    assert suite.get("failures") == ("0" if passed else "1")
+    assert (case.find("failure") is None) == passed
+    assert "##[" not in str(case.get("name"))
+
+
+def _with_other_evaluator(task: Task) -> Task:
+    return Task(
+        folder=task.folder,
+        spec=task.spec,
+        description=task.description,
+        initial=task.initial,
+        evaluator={**task.evaluator, "evaluate.py": b"# other"},
+        public=task.public,
+    )
+
+
+def _json(call: Call, *arguments: str) -> dict[str, Any]:
+    code, out, err = call(*arguments, "--json")
+    assert code == 0, err
+    document: dict[str, Any] = json.loads(out)
+    return document
