@@ -16,6 +16,7 @@ from orchestrator.sandbox.owners import (
     INDEX_KIND,
     KIND,
     LEASE_KIND,
+    PROCESS,
     Process,
     may_be_swept,
 )
@@ -47,7 +48,9 @@ def sweep(engine: Engine) -> SweepReport:
 
 
 def prune(engine: Engine) -> SweepReport:
-    """A sweep that also removes imported data that no container uses; it is imported again when it is needed.
+    """A sweep that also removes imported data, unless a container uses it or another owner lives, who may rely on it.
+
+    Data are imported again when they are needed.
 
     Raises:
         EngineUnavailable: No engine answers.
@@ -94,8 +97,12 @@ def _volumes(engine: Engine, is_orphan: Callable[[Mapping[str, str]], bool], wit
     indexes = engine.volumes({KIND: INDEX_KIND})
     held = {str((index.get("Labels") or {}).get(HOLDER, "")) for index in indexes}
     data = engine.volumes({KIND: DATA_KIND})
-    leases = [volume for volume in engine.volumes({KIND: LEASE_KIND}) if is_orphan(volume.get("Labels") or {})]
-    if with_unused_data:
+    all_leases = engine.volumes({KIND: LEASE_KIND})
+    leases = [volume for volume in all_leases if is_orphan(volume.get("Labels") or {})]
+    here = str(Process.current())
+    others = [volume for volume in all_leases if (volume.get("Labels") or {}).get(PROCESS) != here]
+    # Another living owner knows the names of data that it will mount next, whether or not a container does so now.
+    if with_unused_data and len(others) == sum(volume in leases for volume in others):
         used = _used(engine)
         indexes = [index for index in indexes if (index.get("Labels") or {}).get(HOLDER) not in used]
         unheld = [volume for volume in data if volume["Name"] not in used]

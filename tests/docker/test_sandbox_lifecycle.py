@@ -31,7 +31,7 @@ from orchestrator.errors import (
 from orchestrator.runtime.workers import spawn
 from orchestrator.sandbox.adapter import DockerSandbox
 from orchestrator.sandbox.engine import Engine
-from orchestrator.sandbox.owners import CONTAINER_KIND, DATA_KIND, DIGEST, KIND, LEASE_KIND, Owner, Process
+from orchestrator.sandbox.owners import CONTAINER_KIND, DATA_KIND, DIGEST, KIND, LEASE_KIND, PROCESS, Owner, Process
 from orchestrator.sandbox.owners import start_ticks as ticks_of
 from orchestrator.sandbox.sweep import sweep
 from orchestrator.sandbox.volumes import content_digest
@@ -267,6 +267,16 @@ def test_data_that_somebody_removed_is_imported_again(sandbox: DockerSandbox, en
     assert analyse("pass", mounts={MountRole.PUBLIC: digest}).ending is Ending.OK
 
 
+@pytest.fixture
+def only_owner(engine: Engine) -> None:
+    """Skips where somebody else works on this engine, since a prune then leaves all data where they are."""
+    sweep(engine)
+    owners = {(lease.get("Labels") or {}).get(PROCESS) for lease in engine.volumes({KIND: LEASE_KIND})}
+    if owners - {str(Process.current())}:
+        pytest.skip("another process uses this engine now, and a prune must leave its data alone")
+
+
+@pytest.mark.usefixtures("only_owner")
 def test_a_sweep_keeps_imported_data_and_a_prune_removes_what_no_container_uses(
     new_sandbox: Make, request_for: Make, engine: Engine
 ) -> None:
@@ -374,6 +384,20 @@ def test_a_sweep_leaves_a_living_owner_alone(owner: Callable[[str], subprocess.P
     before = len(engine.containers({"evolvarium.run": "living-run"}))
     assert sweep(engine).kept_containers >= before
     assert len(engine.containers({"evolvarium.run": "living-run"})) >= 2
+
+
+@pytest.mark.usefixtures("only_owner")
+def test_a_prune_keeps_data_that_another_living_owner_may_rely_on(
+    owner: Callable[[str], subprocess.Popen[bytes]], sandbox: DockerSandbox, engine: Engine
+) -> None:
+    digest = sandbox.import_volume(files(), run_id="test-run")
+    process = owner("relying-run")
+    sandbox.prune()
+    assert len(engine.volumes({DIGEST: digest})) == 2
+    process.kill()
+    process.wait()
+    sandbox.prune()
+    assert engine.volumes({DIGEST: digest}) == []
 
 
 @pytest.mark.parametrize("state", ["created", "running", "exited", "paused"])
