@@ -62,8 +62,8 @@ check: setup ## Check form, types and layers, and run the unit tests; needs no e
 	$(PYTEST) -q tests/unit $(PYTEST_ARGS)
 
 redteam: images ## Try to break out, for real; one line per probe.
-	@$(PYTEST) -o addopts="--strict-markers --strict-config --import-mode=importlib" -p no:terminal \
-		-p tests.docker.redteam.report tests/docker/redteam
+	@$(PYTEST) -qq --no-summary -o console_output_style=classic -p tests.docker.redteam.report \
+		tests/docker/redteam $(PYTEST_ARGS)
 
 bench: images ## Measure what the sandbox costs.
 	$(BIN)/python -m tests.bench

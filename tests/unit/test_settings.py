@@ -271,6 +271,13 @@ def test_every_limit_of_the_policy_arrives_in_the_settings(limits: Limits) -> No
     assert host["NanoCpus"] == pytest.approx(limits.cpus * 1e9)
 
 
+@given(limits)
+def test_a_guest_kernels_own_tasks_do_not_use_up_the_processes_of_the_policy(limits: Limits) -> None:
+    own, per_process = 38, 5.2  # gVisor's, measured
+    allowed = settings_of(Purpose.CANDIDATE, limits, Runtime.RUNSC)["HostConfig"]["PidsLimit"]
+    assert 0.9 * limits.pids - 1 < (allowed - own) / per_process <= limits.pids + 1
+
+
 @given(limits, st.sampled_from(list(Purpose)))
 def test_r10_all_writable_places_together_keep_to_the_limits_on_files(limits: Limits, purpose: Purpose) -> None:
     tmpfs = dict(host_of(purpose, limits)["Tmpfs"])

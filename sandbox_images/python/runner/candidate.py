@@ -17,9 +17,11 @@ from columns import Column, parse_signatures, unpack
 from frames import Frame, ProtocolError, unpack_blobs
 from inspection import Inspected, Rejected, inspect, module_name
 from instances import Answer, Instances
+from namespaces import Namespaces, loaded_again
 from prctl import be_undumpable
 from program import Program, describe
 from session import parser, serve
+from sharing import can_share
 from wire import Wire
 
 NUMPY_SEED = 0
@@ -55,7 +57,8 @@ def handle(channel: Channel) -> int:
             return 0
         functions.append((Wire(number, signature), function))
     channel.send({"type": "loaded"})
-    Calls(channel, program, functions).serve()
+    shared_entry = str(start.head["entry"]) if can_share(inspected.codes.values()) else None
+    Calls(channel, program, functions, shared_entry).serve()
     return 0
 
 
@@ -87,12 +90,23 @@ def _load(channel: Channel, program: Program, entry: str) -> ModuleType | None:
 class Calls:
     """Opens, calls and closes copies of one loaded program."""
 
-    def __init__(self, channel: Channel, program: Program, functions: Sequence[tuple[Wire, Any]]) -> None:
+    def __init__(
+        self, channel: Channel, program: Program, functions: Sequence[tuple[Wire, Any]], shared_entry: str | None
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            channel: Calls come from there.
+            program: It is loaded.
+            functions: In the order of the `start` frame.
+            shared_entry: The entry file, if copies of the program may share this process; None: they must not.
+        """
         self._channel = channel
+        self._shared_entry = shared_entry
         self._program = program
         self._functions = functions
         self._wires = {wire.signature.name: wire for wire, _ in functions}
-        self._instances: Instances | None = None
+        self._instances: Instances | Namespaces | None = None
 
     def serve(self) -> None:
         """Answer frames until the channel ends."""
@@ -112,11 +126,20 @@ class Calls:
             raise ProtocolError(msg)
         self._close()
         try:
-            self._instances = Instances(count, self._functions, self._program.files, self._channel.close)
+            self._instances = self._copies(count)
         except OSError as error:
             self._channel.send({"type": "raised", **describe(error, ())})
         else:
             self._channel.send({"type": "opened"})
+
+    def _copies(self, count: int) -> Instances | Namespaces:
+        """Copies in this process where that keeps them apart as well, and in a process each otherwise."""
+        if self._shared_entry is not None:
+            names = [wire.signature.name for wire, _ in self._functions]
+            copies = loaded_again(self._program, self._shared_entry, names, count)
+            if copies is not None:
+                return copies
+        return Instances(count, self._functions, self._program.files, self._channel.close)
 
     def _close(self) -> None:
         if self._instances is not None:

@@ -40,8 +40,23 @@ def run(calls: int, replies: int, functions: Sequence[tuple[Wire, Function]], fi
 
 def answer(wire: Wire, function: Function, message: bytes, files: Collection[str]) -> tuple[int, bytes]:
     """(status, payload) of one call."""
+    arguments, expected = wire.arguments(message)
+    return respond(wire, function, arguments, expected, files)
+
+
+def respond(
+    wire: Wire, function: Function, arguments: Sequence[object], expected: int | None, files: Collection[str]
+) -> tuple[int, bytes]:
+    """(status, payload) of one call.
+
+    Args:
+        wire: Of the function.
+        function: The copy's own.
+        arguments: In the order of the signature.
+        expected: Length that the reply must have; None: a scalar.
+        files: The program's.
+    """
     try:
-        arguments, expected = wire.arguments(message)
         value = function(*arguments)
     except BaseException as error:  # SystemExit is a way of raising, too
         return RAISED, json.dumps(describe(error, files)).encode()

@@ -151,10 +151,11 @@ class Instances:
                 return {"type": "died", **_ending(copy.pid)}
             data += more
         payload = data[REPLY.size :]
-        return payload if data[0] == OK else _failure(data[0], payload)
+        return payload if data[0] == OK else failure(data[0], payload)
 
 
-def _failure(status: int, payload: bytes) -> Answer:
+def failure(status: int, payload: bytes) -> Answer:
+    """The head of a frame for a call that brought no elements."""
     if status == INVALID:
         return {"type": "invalid", "reason": payload.decode("ascii", errors="replace")}
     try:

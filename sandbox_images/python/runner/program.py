@@ -43,6 +43,10 @@ class Program:
         self._modules: dict[str, ModuleType] = {}
         self.files = frozenset(code.co_filename for code in codes.values())
 
+    def again(self) -> Program:
+        """The same program, of which nothing has run yet."""
+        return Program(self._codes)
+
     def load(self, name: str) -> ModuleType:
         """Run a module and its parent packages, each once.
 

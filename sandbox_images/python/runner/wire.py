@@ -46,7 +46,7 @@ class Wire:
             signature: Its declaration.
         """
         self.signature = signature
-        self._number = number
+        self.number = number
         codes = ["I" if column.ragged else _FORMATS[column.dtype] for column in signature.arguments]
         self._header = struct.Struct(f"<II{''.join(codes)}")
         fields = [LENGTH if column.ragged else DTYPES[column.dtype] for column in signature.arguments]
@@ -67,7 +67,7 @@ class Wire:
         """
         rows = np.empty(count, self._row)
         total = np.full(count, self._row.itemsize, dtype=np.int64)
-        rows["function"] = self._number
+        rows["function"] = self.number
         cuts: list[tuple[memoryview, list[int]]] = []
         for name, value in zip(self._names, values, strict=True):
             if not isinstance(value, Ragged):

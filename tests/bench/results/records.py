@@ -1,0 +1,80 @@
+"""What was measured, kept in the installation's home, so that nothing is measured twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from orchestrator.cli.documents import RunDocument
+
+QUALITY = "excess_percent"
+SEARCHED_SPLIT = "hidden"
+
+
+class Record(BaseModel):
+    """One finished run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    arguments: tuple[str, ...]
+    version: str
+    """What `git describe` said of the checkout; `unknown` outside of one."""
+    wall_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """From the start of the command to its end, the measuring on the other splits included."""
+    document: RunDocument
+
+    @property
+    def minutes(self) -> float:
+        """Wall time."""
+        return self.wall_seconds / 60
+
+    def best(self, split: str) -> float | None:
+        """Excess of the best candidate on a split, in percent; None: it was not measured, or has no score."""
+        if self.document.best is None:
+            return None
+        return self._quality(self.document.best.id, split, self.document.best.metrics)
+
+    def initial(self, split: str) -> float | None:
+        """Excess of the initial program on a split, likewise."""
+        return self._quality("initial", split, self.document.initial.metrics)
+
+    def _quality(self, candidate: str, split: str, searched: dict[str, float] | None) -> float | None:
+        if split == SEARCHED_SPLIT:
+            return (searched or {}).get(QUALITY)
+        for verdict in self.document.final:
+            if verdict.id == candidate and verdict.split == split and verdict.metrics is not None:
+                return verdict.metrics.get(QUALITY)
+        return None
+
+
+class Records:
+    """Finished runs by their arguments, one file each."""
+
+    def __init__(self, folder: Path) -> None:
+        """Keep the place; it is made when the first record is kept."""
+        self._folder = folder
+
+    def find(self, arguments: Sequence[str]) -> Record | None:
+        """What was measured with these arguments; None: nothing, or nothing that this version can read."""
+        try:
+            record = Record.model_validate_json(self._path(arguments).read_bytes())
+        except (OSError, ValidationError):
+            return None
+        return record if record.arguments == tuple(arguments) else None
+
+    def keep(self, record: Record) -> None:
+        """Write a record, whole or not at all; one with the same arguments is replaced."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._path(record.arguments)
+        partial = path.with_suffix(".partial")
+        partial.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        partial.replace(path)
+
+    def _path(self, arguments: Sequence[str]) -> Path:
+        key = hashlib.sha256(json.dumps(list(arguments)).encode()).hexdigest()
+        return self._folder / f"{key[:32]}.json"
