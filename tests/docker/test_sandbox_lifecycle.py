@@ -323,7 +323,8 @@ with DockerSandbox(audit=Audit(), **arguments) as sandbox:
         time.sleep(0.05)
     with sandbox.session(request) as session:
         print("up", flush=True)
-        time.sleep(999)
+        while True:  # a signal that comes just before a long sleep begins would not end it
+            time.sleep(0.1)
 """
 
 
