@@ -8,17 +8,19 @@
     ├── PrerequisiteError        engine, image, key or data is missing     exit code 3
     │   ├── EngineUnavailable    no Docker engine answers
     │   ├── ImageMissing         an image is not built, or differs from its lock
-    │   └── UnprovenLimit        a limit the policy relies on is not proved here
+    │   ├── UnprovenLimit        a limit the policy relies on is not proved here
+    │   └── AuditError           the audit log cannot be read, or nothing can be appended to it
     ├── BudgetExhausted          nothing more may be spent                 exit code 4
     ├── SandboxError             the sandbox failed, never the candidate   exit code 5
     │   ├── EngineTimeout        the engine did not answer before its deadline
     │   └── ProtocolError        trusted code in a container broke the protocol
     ├── EvaluatorError           trusted task code failed; the candidate stays unscored   exit code 5
-    ├── AuditError               the audit chain does not verify           exit code 1
     ├── ModelError               a language model could not answer         exit code 5
     └── Cancelled                an operator's stop                        exit code 130
 
-What a candidate does is data (`domain.outcomes`), never one of these. Foreign errors are translated once, at the edge.
+What a candidate does is data (`domain.outcomes`), never one of these; that an audit chain is broken is a finding of
+`audit verify`, and no exception either. Both end a command with exit code 1. Foreign errors are translated once, at the
+edge.
 """
 
 
@@ -64,6 +66,10 @@ class UnprovenLimit(PrerequisiteError):
     """A limit is not in force on this engine and runtime, and the policy does not accept that by name."""
 
 
+class AuditError(PrerequisiteError):
+    """The audit log cannot be read or written, or has no end to go on from; says nothing of whether it is intact."""
+
+
 class BudgetExhausted(EvolvariumError):
     """The budget does not cover the next step; nothing was spent for it."""
 
@@ -84,12 +90,6 @@ class ProtocolError(SandboxError):
 
 class EvaluatorError(EvolvariumError):
     """Trusted task code failed; the candidate stays unscored."""
-
-
-class AuditError(EvolvariumError):
-    """The audit chain does not verify."""
-
-    exit_code = 1
 
 
 class ModelError(EvolvariumError):

@@ -54,11 +54,13 @@ def open_bench(places: Places, policy: Policy, token: CancelToken, progress: Cal
     Raises:
         InputError: The home cannot be used.
         EngineUnavailable: No engine answers.
+        AuditError: What runs could not be recorded.
         SandboxError: The engine failed.
     """
     home = writable_home(places)
     with Engine.connect() as engine:
         images, audit = ImageStore(engine, home), AuditChain(home)
+        audit.require_writable()
         sandbox = DockerSandbox(
             policy=policy,
             engine=engine,

@@ -11,6 +11,7 @@ from orchestrator.evaluation.hidden import SplitStore
 from orchestrator.evaluation.task_spec import FilesSplit
 from orchestrator.evaluation.tasks import Task
 from orchestrator.methods.agentic_evolve import read_history
+from orchestrator.methods.agentic_evolve.history_records import record_of
 from orchestrator.ports import Evaluator, Journal, Sandbox
 
 PREFIX = "final/"
@@ -22,9 +23,11 @@ def read_finals(journal: Journal) -> list[tuple[str, Verdict]]:
     Raises:
         RunStateError: A record is damaged.
     """
-    return [
-        (key.rpartition("/")[2], from_record(Verdict, record["verdict"])) for key, record in journal.records(PREFIX)
-    ]
+    finals = []
+    for key, record in journal.records(PREFIX):
+        with record_of(key):
+            finals.append((key.rpartition("/")[2], from_record(Verdict, record["verdict"])))
+    return finals
 
 
 def final_splits(task: Task, store: SplitStore, sandbox: Sandbox, asked: Sequence[str] | None) -> list[str]:

@@ -73,6 +73,20 @@ def run_header(
     }
 
 
+def require_conditions(header: Mapping[str, Any]) -> None:
+    """Accept a record that holds the conditions that `require_same` and a replay compare.
+
+    Raises:
+        KeyError: One is missing.
+        TypeError: One is of another shape.
+    """
+    parts = [header["task"][name] for name in ("initial", "evaluator", "public", "search_split")]
+    parts += [header["policy"]["name"], header["policy"]["digest"], header["model"], *dict(header["images"]).values()]
+    if not all(isinstance(part, str) for part in parts) or not isinstance(header["context_tokens"], int):
+        msg = "a part of the record is not text, or context_tokens is no number"
+        raise TypeError(msg)
+
+
 def require_same(
     journal: Journal, task: Task, in_force: Mapping[str, Any], *, accept_policy_change: bool = False
 ) -> None:

@@ -24,7 +24,11 @@ def find_run(store: RunStore, name: str) -> str:
     infos = store.list()
     if name in NEWEST:
         readable = [info.id for info in reversed(infos) if info.created_at is not None]
+        damaged = [info for info in infos if info.problem is not None]
         if len(readable) <= NEWEST.index(name):
+            if damaged:
+                msg = f"there is no {name} run that can be read; run {damaged[-1].id} cannot be: {damaged[-1].problem}"
+                raise RunStateError(msg)
             msg = f"there is no {name} run yet; `evolvarium run TASK` makes one"
             raise RunStateError(msg)
         return readable[NEWEST.index(name)]

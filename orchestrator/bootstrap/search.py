@@ -8,31 +8,34 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pydantic import ValidationError
-
 from orchestrator.bootstrap.bench import Bench, open_bench
 from orchestrator.bootstrap.choices import Choices, method_settings
 from orchestrator.bootstrap.finals import copy_finals, final_splits, measure_finals
-from orchestrator.bootstrap.header import policy_record, require_same, run_header
+from orchestrator.bootstrap.header import policy_record, require_conditions, require_same, run_header
+from orchestrator.bootstrap.ledger import RememberingLedger
 from orchestrator.bootstrap.models import REPLAY_PREFIX, find_model
 from orchestrator.bootstrap.places import Places, writable_home
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.bootstrap.runs import find_run, run_store
 from orchestrator.bootstrap.splits import split_store
 from orchestrator.bootstrap.turns import AnalystInTurn, EvaluatorInTurn, Turns
+from orchestrator.domain.policies import Purpose
 from orchestrator.errors import Cancelled, EvolvariumError, RunStateError
 from orchestrator.evaluation.analyst import SandboxAnalyst
 from orchestrator.evaluation.disclosure import TaskDisclosure
 from orchestrator.evaluation.hidden import SplitStore
 from orchestrator.evaluation.host import EvaluatorHost
 from orchestrator.evaluation.replay import ReplayAnalyst, ReplayEvaluator
+from orchestrator.evaluation.requests import task_request
 from orchestrator.evaluation.tasks import Task, load_task
 from orchestrator.llm.replay import ReplayModel
 from orchestrator.methods.agentic_evolve import Progress, RunPorts, Settings, run_agentic_evolve
 from orchestrator.ports import Journal
 from orchestrator.runtime.budgets import Budget
-from orchestrator.runtime.ledger import Ledger
 from orchestrator.runtime.workers import CancelToken
+
+_BEFORE = "before-run"
+"""Labels what is done before a run has an id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,8 @@ class Finished:
     run_id: str
     containers_left: int | None
     """None: no engine was needed."""
+    refusal: str | None = None
+    """What the budget did not cover, in words; None: it covered everything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +59,8 @@ class Watch:
     on_event: Callable[[Progress], object]
     note: Callable[[str], None]
     """Told what takes a while before the run begins."""
+    on_work: Callable[[str, str], object] = lambda _attempt, _work: None
+    """Told an attempt's id and what it is, when its evaluation or analysis really begins; from several threads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +73,9 @@ class _Run:
     task: Task
     choices: Choices
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> RememberingLedger:
         """Empty; an earlier process's spending is charged again from the journal."""
-        return Ledger(Budget(), per_island=self.choices.budget_per_island(self.settings.islands))
+        return RememberingLedger(Budget(), per_island=self.choices.budget_per_island(self.settings.islands))
 
 
 def begin(places: Places, choices: Choices, settings: Mapping[str, Any], watch: Watch) -> Finished:
@@ -91,11 +98,13 @@ def begin(places: Places, choices: Choices, settings: Mapping[str, Any], watch: 
     with open_bench(places, policy, watch.token, watch.note) as bench:
         in_force = policy_record(policy, bench.images.digest)
         splits = final_splits(task, store, bench.sandbox, choices.final_splits)
+        host = _host(bench, task, store)
+        _require_startable(bench, host, task, chosen)
         run_id, journal = run_store(places).create()
         with journal:
             journal.put("run", run_header(chosen, task, model, choices, in_force))
             run = _Run(run_id=run_id, journal=journal, settings=chosen, task=task, choices=choices)
-            return _perform(run, bench, store, splits, watch)
+            return _perform(run, bench, host, store, splits, watch)
 
 
 def resume(places: Places, name: str, watch: Watch, *, accept_policy_change: bool = False) -> Finished:
@@ -123,7 +132,7 @@ def resume(places: Places, name: str, watch: Watch, *, accept_policy_change: boo
             in_force = policy_record(policy, bench.images.digest)
             require_same(journal, run.task, in_force, accept_policy_change=accept_policy_change)
             splits = final_splits(run.task, store, bench.sandbox, run.choices.final_splits)
-            return _perform(run, bench, store, splits, watch)
+            return _perform(run, bench, _host(bench, run.task, store), store, splits, watch)
 
 
 def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
@@ -155,6 +164,7 @@ def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
         with journal:
             journal.put("run", run_header(run.settings, run.task, model, choices, in_force))
             watch.on_start(run_id, run.settings, run.task)
+            ledger = run.ledger()
             run_agentic_evolve(
                 run_id=run_id,
                 settings=run.settings,
@@ -165,13 +175,13 @@ def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
                     analyst=ReplayAnalyst(recorded) if run.settings.analysis else None,
                     disclosure=TaskDisclosure(policy.disclosure, run.task),
                     journal=journal,
-                    ledger=run.ledger(),
+                    ledger=ledger,
                 ),
                 cancel=watch.token,
                 on_event=watch.on_event,
             )
             copy_finals(recorded, journal)
-    return Finished(run_id=run_id, containers_left=None)
+    return Finished(run_id=run_id, containers_left=None, refusal=ledger.refusal)
 
 
 def _recorded(places: Places, run_id: str, journal: Journal) -> _Run:
@@ -183,18 +193,37 @@ def _recorded(places: Places, run_id: str, journal: Journal) -> _Run:
             raise RunStateError(msg)
         choices = Choices.model_validate(header["choices"])
         settings = Settings.model_validate(header["settings"])
-    except (KeyError, ValidationError) as error:
+        require_conditions(header)
+    except (KeyError, TypeError, ValueError) as error:  # a ValidationError is one
         msg = f"the record of run {run_id} was made by another version; continue it with that one"
         raise RunStateError(msg) from error
     task = load_task(places.task(choices.task))
     return _Run(run_id=run_id, journal=journal, settings=settings, task=task, choices=choices)
 
 
-def _perform(run: _Run, bench: Bench, store: SplitStore, splits: Sequence[str], watch: Watch) -> Finished:
+def _host(bench: Bench, task: Task, store: SplitStore) -> EvaluatorHost:
+    return EvaluatorHost(bench.sandbox, task, task.spec.search_split, store)
+
+
+def _require_startable(bench: Bench, host: EvaluatorHost, task: Task, settings: Settings) -> None:
+    """Meet what would keep a run from its first step before anything is recorded of it.
+
+    Raises:
+        EvolvariumError: As `EvaluatorHost.prepare`; or a runtime, an image, a proof or a grant is missing.
+    """
+    host.prepare(run_id=_BEFORE)
+    for purpose in (Purpose.CANDIDATE, Purpose.EVALUATOR, *([Purpose.ANALYSIS] if settings.analysis else [])):
+        request = task_request(bench.sandbox.policy, task, purpose, _BEFORE, _BEFORE, {})
+        bench.sandbox.warm(request, 0)  # plans the container and makes none
+
+
+def _perform(
+    run: _Run, bench: Bench, host: EvaluatorHost, store: SplitStore, splits: Sequence[str], watch: Watch
+) -> Finished:
     """Search to the end, then measure; an operator's stop always comes out as `Cancelled`."""
     watch.on_start(run.run_id, run.settings, run.task)
     try:
-        return _searched(run, bench, store, splits, watch)
+        return _searched(run, bench, host, store, splits, watch)
     except EvolvariumError as error:
         if watch.token.is_cancelled and not isinstance(error, Cancelled):
             msg = "stopped by the operator"
@@ -202,10 +231,12 @@ def _perform(run: _Run, bench: Bench, store: SplitStore, splits: Sequence[str], 
         raise
 
 
-def _searched(run: _Run, bench: Bench, store: SplitStore, splits: Sequence[str], watch: Watch) -> Finished:
+def _searched(
+    run: _Run, bench: Bench, host: EvaluatorHost, store: SplitStore, splits: Sequence[str], watch: Watch
+) -> Finished:
     workers = run.choices.workers or len(os.sched_getaffinity(0))
-    turns = Turns(workers, watch.token)
-    host = EvaluatorHost(bench.sandbox, run.task, run.task.spec.search_split, store)
+    turns = Turns(workers, watch.token, watch.on_work)
+    ledger = run.ledger()
     analyst = SandboxAnalyst(bench.sandbox, run.task) if run.settings.analysis else None
     has_ended = run.journal.get("run/end") is not None
     host.prepare(run_id=run.run_id, warm=0 if has_ended else workers)
@@ -221,7 +252,7 @@ def _searched(run: _Run, bench: Bench, store: SplitStore, splits: Sequence[str],
             analyst=None if analyst is None else AnalystInTurn(analyst, turns),
             disclosure=TaskDisclosure(bench.sandbox.policy.disclosure, run.task),
             journal=run.journal,
-            ledger=run.ledger(),
+            ledger=ledger,
         ),
         cancel=watch.token,
         on_event=watch.on_event,
@@ -234,4 +265,6 @@ def _searched(run: _Run, bench: Bench, store: SplitStore, splits: Sequence[str],
 
     measure_finals(run.journal, run.run_id, splits, evaluator_of)
     bench.sandbox.close()
-    return Finished(run_id=run.run_id, containers_left=bench.sandbox.live_containers(run.run_id))
+    return Finished(
+        run_id=run.run_id, containers_left=bench.sandbox.live_containers(run.run_id), refusal=ledger.refusal
+    )

@@ -10,6 +10,7 @@ from orchestrator.bootstrap.places import find_places
 from orchestrator.cli.installation_documents import AuditDocument, AuditHeadDocument
 from orchestrator.cli.options import Home, Json
 from orchestrator.cli.terminal import Rows, Terminal
+from orchestrator.errors import AuditError
 from orchestrator.storage.audit import AuditChain
 
 audit_app = typer.Typer(
@@ -28,7 +29,7 @@ def verify(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Walk the whole chain; exit code 1 when it does not verify.
+    """Walk the whole chain; exit code 1 when it is broken, 3 when it cannot be examined.
 
     Without --head, entries cut off at the end cannot be detected.
     """
@@ -53,15 +54,17 @@ def verify(
         ["why", document.reason],
     ]
     rows += [["remark", remark] for remark in document.remarks]
-    Terminal(as_json=as_json).result(document, Rows(title="Audit chain", columns=["what", "value"], rows=rows))
-    if not report.is_intact:
+    table = Rows(title="Audit chain", columns=["what", "value"], rows=rows, cell_characters=1000)
+    Terminal(as_json=as_json).result(document, table)
+    if report.is_broken:
         raise typer.Exit(1)
+    if not report.is_intact:
+        raise typer.Exit(AuditError.exit_code)
 
 
 @audit_app.command("head")
 def head(home: Home = None, as_json: Json = False) -> None:
-    """Print the signed head of the chain, to be kept outside of this machine."""
+    """Print the signed head of the chain, whole, to be kept outside of this machine."""
     document = AuditHeadDocument.model_validate(AuditChain(find_places(home, None).home).export_head())
-    rows = [[name, getattr(document, name)] for name in ("records", "head", "signature")]
-    table = Rows(title="Head of the audit chain", columns=["what", "value"], rows=rows)
-    Terminal(as_json=as_json).result(document, table, document.public_key.rstrip("\n"))
+    lines = [f"{name}: {getattr(document, name)}" for name in ("records", "head", "signature")]
+    Terminal(as_json=as_json).result(document, *lines, document.public_key.rstrip("\n"))

@@ -81,12 +81,18 @@ def comparison_rows(views: Sequence[RunView], columns: Sequence[ComparedRun]) ->
 
 
 def difference_rows(document: ReportDocument) -> list[Rows]:
-    """How much better the first run is than the others; nothing for a single run."""
+    """How much better or worse the first run is than the others; nothing for a single run."""
     if not document.differences:
         return []
-    rows = [[difference.run, difference.split, difference.points] for difference in document.differences]
+    rows = [[difference.run, difference.split, _sentence(difference.points)] for difference in document.differences]
     first = document.runs[0].run.run
-    return [Rows(title=f"Run {first} is better by", columns=["than", "split", "points"], rows=rows)]
+    return [Rows(title=f"Run {first} compared with", columns=["run", "split", "it is"], rows=rows)]
+
+
+def _sentence(points: float) -> str:
+    if points == 0:
+        return "equal"
+    return f"{'better' if points > 0 else 'worse'} by {abs(points):.6g} points"
 
 
 def _initials(view: RunView) -> dict[str, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 Metrics = dict[str, float]
 Usd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
@@ -28,6 +28,8 @@ class ErrorDetail(Document):
     """A class of `orchestrator.errors`, or `UsageError`."""
     message: str
     exit_code: int
+    notes: list[str] = Field(default=[])
+    """More of it, for the operator: above all the traceback of a task's own evaluator."""
 
 
 class ErrorDocument(Document):

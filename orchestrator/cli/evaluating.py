@@ -11,30 +11,45 @@ from orchestrator.bootstrap.judging import SplitChoice, judge
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.cli.documents import VerdictDocument
-from orchestrator.cli.files import read_program, write_text
-from orchestrator.cli.junit import junit_report
-from orchestrator.cli.options import Home, Json, OrLibrary, PolicyName, PublicSeed, RuntimeName, TaskName, TaskRoot
+from orchestrator.cli.files import read_program, require_target, write_text
+from orchestrator.cli.junit import junit_error, junit_report
+from orchestrator.cli.options import (
+    Home,
+    Json,
+    OrLibrary,
+    PolicyName,
+    PublicSeed,
+    RuntimeName,
+    TaskName,
+    TaskRoot,
+    finite,
+    path_given,
+)
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Terminal
-from orchestrator.cli.verdicts import failure_document, failure_text, metrics_of, outcome_document
+from orchestrator.cli.verdicts import failure_document, failure_text, metrics_of, outcome_document, secrecy
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.verdicts import Verdict
+from orchestrator.errors import Cancelled, EvolvariumError, InputError
 from orchestrator.evaluation.tasks import Task, load_task
 
 
 def evaluate(  # noqa: PLR0913 - one parameter per option
     task: TaskName,
-    program: Annotated[Path, typer.Argument(help="The program: a file, or a folder of files.")],
+    program: Annotated[Path, typer.Argument(parser=path_given, help="The program: a file, or a folder of files.")],
     *,
     split: Annotated[
         str | None, typer.Option(help="On which data; default the split that guides searches.", show_default=False)
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(help="Exit with 1 if the task's quality figure is worse than this.", show_default=False),
+        typer.Option(
+            help="Exit with 1 if the task's quality figure is worse than this.", show_default=False, callback=finite
+        ),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option(help="Also write the verdict as a JUnit report.", show_default=False)
+        Path | None,
+        typer.Option(parser=path_given, help="Also write the verdict as a JUnit report.", show_default=False),
     ] = None,
     public_seed: PublicSeed = False,
     policy: PolicyName = "default",
@@ -44,28 +59,37 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Evaluate one program formally and print the verdict as one JSON object.
+    """Evaluate one program formally.
 
-    Exit code 0: it has a score and meets the threshold; 1: it failed or is below.
+    Where stdout is no terminal, or with --json, the verdict goes there as one JSON object (see docs/json.md). Exit code
+    0: it has a score and meets the threshold; 1: it failed or is below.
     """
     places = find_places(home, task_root)
     package = load_task(places.task(task))
     tree = read_program(program, package.spec.program.entry)
+    if junit is not None:
+        require_target(junit, force=True)  # the report of an earlier evaluation is replaced
     in_force = find_policy(places, policy, runtime)
     choice = SplitChoice(
         split=split or package.spec.search_split,
         public_seed=public_seed,
         data=None if or_library is None else str(or_library),
     )
-    terminal = Terminal(as_json=True)
-    with stoppable() as token:
-        verdict = judge(places, package, tree, choice, in_force, token=token, note=terminal.note)
+    terminal = Terminal(as_json=as_json)
+    try:
+        with stoppable() as token:
+            verdict = judge(places, package, tree, choice, in_force, token=token, note=terminal.note)
+    except Cancelled as error:
+        msg = "the evaluation was stopped; nothing was scored"
+        raise Cancelled(msg) from error
+    except EvolvariumError as error:
+        if junit is not None and not isinstance(error, InputError):
+            write_text(junit, junit_error(package.name, str(program), choice.split, error), force=True)
+        raise
     document = _document(package, str(program), tree, verdict, threshold)
     if junit is not None:
-        write_text(junit, junit_report(document, package.spec.quality.metric))
-    if not as_json:
-        terminal.note(_sentence(document, package.spec.quality.metric))
-    terminal.result(document)
+        write_text(junit, junit_report(document, package.spec.quality.metric), force=True)
+    terminal.final(document, _sentence(document, package.spec.quality.metric))
     if not document.passed:
         raise typer.Exit(1)
 
@@ -94,5 +118,6 @@ def _document(task: Task, program: str, tree: FileTree, verdict: Verdict, thresh
 def _sentence(document: VerdictDocument, metric: str) -> str:
     if document.metrics is None:
         return f"{document.program} has no score on {document.split!r}: {failure_text(document.failure)}"
-    value = f"{document.program}: {metric} {document.metrics[metric]:.6g} on {document.split!r}"
+    where = f"{document.split!r}, {secrecy(secret=document.secret)}"
+    value = f"{document.program}: {metric} {document.metrics[metric]:.6g} on {where}"
     return value if document.passed else f"{value}, worse than the threshold {document.threshold:g}"

@@ -10,11 +10,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
 from numpy.typing import NDArray
 
+from orchestrator.cli.files import write_content
 from orchestrator.cli.terminal import one_line
-from orchestrator.errors import InputError
 from orchestrator.search.archive import Grid
 
 _DRAWN_CHARACTERS = 40
@@ -45,7 +45,9 @@ def best_so_far(curves: Mapping[str, Sequence[tuple[int, float]]], quality: str)
 
 
 def grids(archives: Mapping[str, Grid[Any]], features: Sequence[str]) -> Figure:
-    """The MAP-Elites grids of the islands, side by side; the first two features where there are more.
+    """The MAP-Elites grids of the islands, side by side, over their first two features.
+
+    A single feature gives one row of cells.
 
     Args:
         archives: By island.
@@ -70,9 +72,13 @@ def grids(archives: Mapping[str, Grid[Any]], features: Sequence[str]) -> Figure:
         )
         axes.set_title(_literal(name), fontsize="medium")
         axes.set_xlabel(_literal(features[0]))
-        axes.set_ylabel(_literal(features[1]) if len(features) > 1 else "")
+        if len(features) > 1:
+            axes.set_ylabel(_literal(features[1]))
+        else:
+            axes.set_yticks([])
     if image is not None:
-        figure.colorbar(image, ax=figure.axes, label="fitness")
+        numbers = ScalarFormatter(useOffset=False)
+        figure.colorbar(image, ax=figure.axes, label="fitness", format=numbers)
     return figure
 
 
@@ -86,26 +92,20 @@ def _picture(grid: Grid[Any]) -> NDArray[np.float64]:
     return values
 
 
-def write(figure: Figure, stem: Path) -> list[Path]:
+def write(figure: Figure, stem: Path, *, force: bool) -> list[Path]:
     """Write `<stem>.png` and `<stem>.svg`; returns both.
 
     Raises:
-        InputError: A file cannot be written.
+        InputError: As `files.write_content`.
     """
     png, svg = io.BytesIO(), io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "evolvarium"}):  # ids that do not change from one drawing to the next
         figure.savefig(png, format="png", dpi=120)
         figure.savefig(svg, format="svg", metadata=_WITHOUT_DATE)
-    written = []
-    for suffix, data in ((".png", png.getvalue()), (".svg", svg.getvalue())):
-        path = stem.with_suffix(suffix)
-        try:
-            path.write_bytes(data)
-        except OSError as error:
-            msg = f"cannot write {str(path)!r}: {error.strerror}; choose another directory with -o"
-            raise InputError(msg) from error
-        written.append(path)
-    return written
+    return [
+        write_content(stem.with_suffix(suffix), data.getvalue(), force=force)
+        for suffix, data in ((".png", png), (".svg", svg))
+    ]
 
 
 def _literal(text: str) -> str:

@@ -4,62 +4,84 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestrator.domain.candidates import MAX_FILES, FileTree
+from orchestrator.domain.candidates import MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, FileTree
 from orchestrator.errors import InputError
+from orchestrator.runtime.user_files import check_target, read_file, read_tree, write_file
 
 
 def write_tree(tree: FileTree, target: Path, *, force: bool) -> Path:
     """Write a candidate: its only file to `target` (or into that folder), several files into a folder.
 
     Raises:
-        InputError: Something is there and `force` is not given, or it cannot be written.
+        InputError: Something is there and `force` is not given, its folder is missing, or it cannot be written.
     """
+    if not target.parent.is_dir():
+        msg = f"{str(target.parent)!r} is not a folder; make it first, or choose another place with -o"
+        raise InputError(msg)
     if len(tree) == 1 and not target.is_dir():
         places = {target: next(iter(tree.values()))}
     else:
         places = {target / path: content for path, content in tree.items()}
     for place in places:
-        if place.is_symlink() or (place.exists() and not force):
-            msg = f"{str(place)!r} exists; remove it, choose another -o, or overwrite it with --force"
+        require_target(place, force=force)
+        link = next((folder for folder in place.parents if target in folder.parents and folder.is_symlink()), None)
+        if link is not None:  # the candidate's author chose the path below `target`
+            msg = f"{str(link)!r} is a symbolic link; remove it, or choose another -o"
             raise InputError(msg)
-    try:
-        for place, content in places.items():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
-    except OSError as error:
-        msg = f"cannot write {str(target)!r}: {error.strerror}; choose another place with -o"
-        raise InputError(msg) from error
+    for place, content in places.items():
+        write_content(place, content, force=force)
     return target
 
 
+def require_target(path: Path, *, force: bool) -> None:
+    """See, before any work is done, whether a file may be written.
+
+    Raises:
+        InputError: A file is there and `force` is not given, or a link, pipe, device or folder, which nothing replaces.
+    """
+    try:
+        check_target(path, overwrite=force)
+    except FileExistsError as error:
+        msg = f"{str(path)!r} exists; choose another place, or overwrite it with --force"
+        raise InputError(msg) from error
+    except OSError as error:
+        msg = f"cannot write {str(path)!r}: {error.strerror}; remove it, or choose another place"
+        raise InputError(msg) from error
+
+
 def read_program(path: Path, entry: str) -> FileTree:
-    """A candidate from a file, which becomes its entry module, or from a folder.
+    """A candidate from a file, which becomes its entry module, or from a folder, in which links are refused.
 
     Raises:
         InputError: It cannot be read, or is no candidate.
     """
     try:
         if not path.is_dir():
-            return FileTree({entry: path.read_bytes()})
-        found = sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-        if not found or len(found) > MAX_FILES:
-            msg = f"{str(path)!r} holds {len(found)} files; a candidate has 1 to {MAX_FILES}"
+            return FileTree({entry: read_file(path, MAX_FILE_BYTES)})
+        found = read_tree(path, max_files=MAX_FILES, max_bytes=MAX_TREE_BYTES)
+        if not found:
+            msg = f"{str(path)!r} holds no files; a candidate has 1 to {MAX_FILES}"
             raise InputError(msg)
-        return FileTree({file.relative_to(path).as_posix(): file.read_bytes() for file in found})
+        return FileTree(found)
     except OSError as error:
         msg = f"cannot read the program {str(path)!r}: {error.strerror}"
         raise InputError(msg) from error
 
 
-def write_text(path: Path, text: str) -> Path:
+def write_text(path: Path, text: str, *, force: bool) -> Path:
+    """Write a file in UTF-8; otherwise as `write_content`."""
+    return write_content(path, text.encode("utf-8"), force=force)
+
+
+def write_content(path: Path, content: bytes, *, force: bool) -> Path:
     """Write a file, making its folder.
 
     Raises:
-        InputError: It cannot be written.
+        InputError: As `require_target`, or it cannot be written.
     """
+    require_target(path, force=force)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_file(path, content, overwrite=force)
     except OSError as error:
         msg = f"cannot write {str(path)!r}: {error.strerror}; choose another place"
         raise InputError(msg) from error

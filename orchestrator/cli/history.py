@@ -42,7 +42,11 @@ class RunView:
     @cached_property
     def quality(self) -> Quality:
         """As the task had it when the run began."""
-        quality = self.history.header["task"]["quality"]
+        quality = self.history.header["task"].get("quality")
+        fields = ("metric", "direction", "unit", "label")
+        if not isinstance(quality, dict) or not all(isinstance(quality.get(field), str) for field in fields):
+            msg = f"the record of 'run' is damaged (task.quality lacks one of {', '.join(fields)})"
+            raise RunStateError(msg)
         return Quality(
             metric=quality["metric"],
             lower_is_better=quality["direction"] == "minimize",
@@ -67,12 +71,31 @@ def read_view(run_id: str, journal: Journal) -> RunView:
     Raises:
         RunStateError: It holds no run, or is damaged.
     """
-    return RunView(
-        run_id=run_id,
-        history=read_history(journal),
-        has_ended=journal.get("run/end") is not None,
-        finals=read_finals(journal),
-    )
+    try:
+        view = RunView(
+            run_id=run_id,
+            history=read_history(journal),
+            has_ended=journal.get("run/end") is not None,
+            finals=read_finals(journal),
+        )
+        _require_quality(view)
+    except RunStateError as error:
+        if run_id in str(error):
+            raise
+        msg = f"run {run_id}: {error}"
+        raise RunStateError(msg) from error
+    return view
+
+
+def _require_quality(view: RunView) -> None:
+    metric = view.quality.metric
+    verdicts = [(entry.id, entry.verdict) for entry in view.history.candidates]
+    for candidate_id, verdict in [*verdicts, *view.finals]:
+        if verdict.metrics is not None and metric not in verdict.metrics:
+            msg = (
+                f"a verdict on {candidate_id!r} lacks the metric {metric!r}; restore the run from a copy, or remove it"
+            )
+            raise RunStateError(msg)
 
 
 def find_candidate(view: RunView, candidate_id: str) -> Entry:

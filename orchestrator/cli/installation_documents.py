@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from orchestrator.cli.documents import Document
 
 
@@ -121,6 +123,8 @@ class TaskDocument(Document):
     splits: list[str]
     valid: bool
     problems: list[str]
+    notes: list[str] = Field(default=[])
+    """What is possible, but may not be meant: limits that the default policy tightens."""
 
 
 class TasksDocument(Document):

@@ -18,8 +18,10 @@ _PREAMBLE = """\
 # JSON documents
 
 Every command takes `--json` and then prints exactly one JSON object, on one line, to stdout; progress and notes go to
-stderr. `run`, `resume` and `evaluate` end with their object in any case; with `--json` they leave out the tables for
-people. When a command cannot do what was asked, the object is an *ErrorDocument*, and the exit code says why:
+stderr. Where stdout is no terminal, `run`, `resume` and `evaluate` print their object without `--json`, too, and the
+tables for people on stderr; on a terminal they print the tables alone. When a command cannot do what was asked, the
+object with `--json` is an *ErrorDocument*; on an error without `--json` stdout is empty, and stderr alone says what is
+wrong. The exit code says why:
 
 | exit code | meaning |
 | --- | --- |

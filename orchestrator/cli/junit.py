@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 from orchestrator.cli.documents import VerdictDocument
 from orchestrator.cli.terminal import inert, visible
 from orchestrator.cli.verdicts import failure_text
+from orchestrator.errors import EvolvariumError
 
 
 def junit_report(document: VerdictDocument, metric: str) -> str:
@@ -28,6 +29,16 @@ def junit_report(document: VerdictDocument, metric: str) -> str:
     elif not document.passed and document.metrics is not None:
         reason = f"{metric} {document.metrics[metric]!r} is worse than the threshold {document.threshold!r}"
         ET.SubElement(case, "failure", {"type": "threshold", "message": reason})
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"
+
+
+def junit_error(task: str, program: str, split: str, error: EvolvariumError) -> str:
+    """One suite with one case that could not be judged: the sandbox, the evaluator or this machine failed."""
+    counts = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0"}
+    suite = ET.Element("testsuite", {"name": f"evolvarium.{task}", **counts})
+    case = ET.SubElement(suite, "testcase", {"classname": task, "name": f"{_text(program)} on {split}"})
+    ET.SubElement(case, "error", {"type": type(error).__name__, "message": _text(str(error))})
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import typer
 import typer.main
+from typer._click.exceptions import NoArgsIsHelpError
 
 from orchestrator.cli.app import app
 from orchestrator.cli.documents import ErrorDetail, ErrorDocument
@@ -23,14 +24,18 @@ def main() -> None:
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line; returns its exit code.
 
-    Expected errors leave one line on stderr, never a traceback; with `--json` also an object on stdout.
+    Expected errors leave one line on stderr, never a traceback of ours, and below it their notes (a traceback of a
+    task's own evaluator, for instance); with `--json` also an object on stdout.
     """
     as_json = "--json" in arguments
     try:
         command = typer.main.get_command(app)
         code = command.main(list(arguments), prog_name="evolvarium", standalone_mode=False)
     except EvolvariumError as error:
-        return _failed(type(error).__name__, str(error), error.exit_code, as_json=as_json)
+        return _failed(type(error).__name__, str(error), error.exit_code, as_json=as_json, notes=notes_of(error))
+    except NoArgsIsHelpError as error:
+        Terminal().note(error.format_message())
+        return 2
     except typer.TyperException as error:
         return _failed("UsageError", _usage_message(error), 2, as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
@@ -42,11 +47,23 @@ def execute(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _failed(kind: str, message: str, exit_code: int, *, as_json: bool) -> int:
+def notes_of(error: BaseException) -> list[str]:
+    """Notes of an error of ours and of those it came from, the outermost first, each once."""
+    notes: list[str] = []
+    while isinstance(error, EvolvariumError):
+        notes += [note.rstrip() for note in getattr(error, "__notes__", [])]
+        if error.__cause__ is None:
+            break
+        error = error.__cause__
+    return list(dict.fromkeys(notes))
+
+
+def _failed(kind: str, message: str, exit_code: int, *, as_json: bool, notes: Sequence[str] = ()) -> int:
     terminal = Terminal(as_json=as_json)
-    terminal.note(f"evolvarium: {' '.join(message.split())}")
+    terminal.note(f"evolvarium: {' '.join(message.split())}", *notes)
     if as_json:
-        terminal.result(ErrorDocument(error=ErrorDetail(type=kind, message=message, exit_code=exit_code)))
+        detail = ErrorDetail(type=kind, message=message, exit_code=exit_code, notes=list(notes))
+        terminal.result(ErrorDocument(error=detail))
     return exit_code
 
 

@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from orchestrator.domain.policies import Runtime
+from orchestrator.errors import InputError
+
+
+def finite(number: float | None) -> float | None:
+    """A number that was given, which JSON and arithmetic can hold.
+
+    Raises:
+        InputError: It is `nan` or infinite.
+    """
+    if number is not None and not math.isfinite(number):
+        msg = f"{number} is not a finite number; give one, or leave the option out"
+        raise InputError(msg)
+    return number
+
+
+def path_given(text: str) -> Path:
+    """A path that was given; an empty one, for instance of an unset variable, would mean the working directory.
+
+    Raises:
+        InputError: It is empty.
+    """
+    if not text:
+        msg = "a path is empty; give a file or folder, or leave the option out ('.' is the working directory)"
+        raise InputError(msg)
+    return Path(text)
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object (see docs/json.md) instead of tables.")]
 Home = Annotated[
     Path | None,
     typer.Option(
+        parser=path_given,
         help="Where runs, audit chain and hidden seeds live; default $EVOLVARIUM_HOME, else the XDG data directory.",
         show_default=False,
     ),
 ]
 TaskRoot = Annotated[
-    Path | None, typer.Option(help="Folder of further task packages, searched first.", show_default=False)
+    Path | None,
+    typer.Option(parser=path_given, help="Folder of further task packages, searched first.", show_default=False),
 ]
 PolicyName = Annotated[str, typer.Option("--policy", help="Name of a policy under policies/, or a YAML file.")]
 RuntimeName = Annotated[
@@ -30,6 +59,7 @@ OrLibrary = Annotated[
     typer.Option(
         "--or-library",
         "--data",
+        parser=path_given,
         help="File or folder of the OR-Library instances; makes the splits available that need them.",
         show_default=False,
     ),
@@ -42,7 +72,10 @@ Workers = Annotated[
         min=1, max=256, help="Evaluations and analyses at once; default: one per processor.", show_default=False
     ),
 ]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.", show_default=False)]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", parser=path_given, help="Where to write.", show_default=False),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 PublicSeed = Annotated[
     bool,

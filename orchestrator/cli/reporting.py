@@ -11,7 +11,7 @@ import typer
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.runs import find_run, run_store
 from orchestrator.cli.comparison import compared, comparison_rows, difference_rows, report_document
-from orchestrator.cli.files import write_text
+from orchestrator.cli.files import require_target, write_text
 from orchestrator.cli.history import RunView, read_view
 from orchestrator.cli.options import Force, Home, Json, Output
 from orchestrator.cli.terminal import Terminal, inert, json_line
@@ -49,32 +49,30 @@ def report(
     document = report_document(views, columns, [str(path) for path in written])
     tables = [comparison_rows(views, columns), *difference_rows(document)]
     if output is not None:
-        write_text(output / "report.md", inert("\n".join(table.markdown() for table in tables)))
-        write_text(output / "report.json", json_line(document) + "\n")
-        _draw(views, output)
+        write_text(output / "report.md", inert("\n".join(table.markdown() for table in tables)), force=force)
+        write_text(output / "report.json", json_line(document) + "\n", force=force)
+        _draw(views, output, force=force)
     notes = [f"written to {output}"] if output is not None else []
     Terminal(as_json=as_json).result(document, *tables, *notes)
 
 
 def _planned(folder: Path, *, force: bool) -> list[Path]:
     written = [folder / name for name in _FILES]
-    there = [path for path in written if path.exists()]
-    if there and not force:
-        msg = f"{str(there[0])!r} exists; choose another -o, or overwrite it with --force"
-        raise InputError(msg)
+    for path in written:
+        require_target(path, force=force)
     return written
 
 
-def _draw(views: list[RunView], folder: Path) -> None:
+def _draw(views: list[RunView], folder: Path, *, force: bool) -> None:
     from orchestrator.cli import figures  # noqa: PLC0415 - matplotlib takes a second that only this command needs
 
     quality = views[0].quality
     curves = {f"{view.run_id} {view.history.header['method']}": view.curve() for view in views}
-    figures.write(figures.best_so_far(curves, quality.label), folder / "best_so_far")
+    figures.write(figures.best_so_far(curves, quality.label), folder / "best_so_far", force=force)
     grids = {
         (f"island {island}" if len(views) == 1 else f"{view.run_id[:6]} island {island}"): grid
         for view in views
         for island, grid in view.history.grids().items()
     }
     features = views[0].history.header["task"]["features"]
-    figures.write(figures.grids(grids, features), folder / "grid")
+    figures.write(figures.grids(grids, features), folder / "grid", force=force)

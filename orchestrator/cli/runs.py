@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -22,6 +24,7 @@ from orchestrator.cli.summaries import (
     runs_rows,
 )
 from orchestrator.cli.terminal import Terminal
+from orchestrator.errors import Cancelled, InputError
 
 runs_app = typer.Typer(help="List and remove runs.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -36,16 +39,34 @@ def list_runs(home: Home = None, as_json: Json = False) -> None:
 
 @runs_app.command("remove")
 def remove_runs(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids, or beginnings of ids.")],
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Ids, beginnings of ids, `latest` or `previous`.")
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needed where stdin is no terminal.")] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Remove runs and all they recorded; the audit chain keeps its records of them."""
+    """Remove runs and all they recorded; the audit chain keeps its records of them.
+
+    `latest` and `previous` are the newest run and the one before it, whoever started them.
+    """
     store = run_store(find_places(home, None))
     found = list(dict.fromkeys(find_run(store, name) for name in runs))
+    if not yes:
+        _confirm(found)
     for run_id in found:
         store.remove(run_id)
     Terminal(as_json=as_json).result(RemovedRunsDocument(removed=found), f"removed {', '.join(found)}")
+
+
+def _confirm(run_ids: Sequence[str]) -> None:
+    what = f"runs {', '.join(run_ids)}" if len(run_ids) > 1 else f"run {run_ids[0]}"
+    if not sys.stdin.isatty():
+        msg = f"{what} would be removed for good; confirm it with --yes"
+        raise InputError(msg)
+    if not typer.confirm(f"Remove {what} for good?", err=True):
+        msg = "nothing was removed"
+        raise Cancelled(msg)
 
 
 def show(
@@ -76,5 +97,6 @@ def show(
         entry = find_candidate(view, candidate)
         written = None if output is None else write_tree(entry.candidate.payload, output, force=force)
         shown = candidate_document(view, entry, written_to=None if written is None else str(written))
-        terminal.note(candidate_rows(view, entry))
+        if not as_json:
+            terminal.note(candidate_rows(view, entry))
         terminal.result(shown, *([f"written to {written}"] if written is not None else file_texts(entry)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,9 @@ from orchestrator.bootstrap.models import OFFLINE, REPLAY_PREFIX
 from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.runs import run_store
 from orchestrator.bootstrap.search import Finished, Watch, begin, replay, resume
-from orchestrator.cli.history import read_view
+from orchestrator.cli.documents import RunDocument
+from orchestrator.cli.files import require_target, write_text
+from orchestrator.cli.history import RunView, read_view
 from orchestrator.cli.options import (
     Home,
     Json,
@@ -25,12 +28,14 @@ from orchestrator.cli.options import (
     TaskName,
     TaskRoot,
     Workers,
+    finite,
+    path_given,
 )
 from orchestrator.cli.progress import followed
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.summaries import run_document, score_rows, spent_rows
 from orchestrator.cli.terminal import Terminal
-from orchestrator.errors import BudgetExhausted, EvolvariumError, InputError, RunStateError
+from orchestrator.errors import BudgetExhausted, Cancelled, EvolvariumError, InputError, RunStateError
 from orchestrator.evaluation.tasks import Task
 from orchestrator.methods.agentic_evolve import Settings
 
@@ -53,6 +58,15 @@ def run(  # noqa: PLR0913 - one parameter per option
         int | None,
         typer.Option(min=1, max=1000, help="Analyses per commit; default: the task's.", show_default=False),
     ] = None,
+    migration_interval: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100_000,
+            help="Commits of an island between two migrations; default: the task's.",
+            show_default=False,
+        ),
+    ] = None,
     no_analysis: Annotated[bool, typer.Option("--no-analysis", help="Agents can only edit and commit.")] = False,
     requests: Annotated[
         int | None,
@@ -60,7 +74,12 @@ def run(  # noqa: PLR0913 - one parameter per option
     ] = None,
     budget_usd: Annotated[
         float | None,
-        typer.Option(min=0, help="Stop before spending more than this, over all islands.", show_default=False),
+        typer.Option(
+            min=0,
+            help="Stop before spending more than this, over all islands.",
+            show_default=False,
+            callback=finite,
+        ),
     ] = None,
     budget_tokens: Annotated[
         int | None,
@@ -77,25 +96,36 @@ def run(  # noqa: PLR0913 - one parameter per option
         ),
     ] = None,
     workers: Workers = None,
+    run_id_file: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path_given,
+            metavar="PATH",
+            help="Write the run's id to this file once the run is kept.",
+            show_default=False,
+        ),
+    ] = None,
     task_root: TaskRoot = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
     """Search for better programs on a task.
 
-    Progress goes to stderr; the last thing on stdout is one JSON object (see docs/json.md). The run is kept: `resume`
-    continues it after any interruption, `show` and `report` read it.
+    Progress goes to stderr; where stdout is no terminal, or with --json, one JSON object goes there at the end (see
+    docs/json.md). The run is kept: `resume` continues it after any interruption, `show` and `report` read it.
     """
     places = find_places(home, task_root)
+    if run_id_file is not None:
+        require_target(run_id_file, force=True)
     if model.startswith(REPLAY_PREFIX):
         _refuse_with_replay(
             {"--seed": seed, "--islands": islands, "--commits": commits, "--analyses": analyses,
-             "--requests": requests, "--budget-usd": budget_usd, "--budget-tokens": budget_tokens,
-             "--or-library": or_library, "--final-splits": final_splits, "--runtime": runtime,
-             "--no-analysis": no_analysis or None, "--public-seed": public_seed or None}
+             "--migration-interval": migration_interval, "--requests": requests, "--budget-usd": budget_usd,
+             "--budget-tokens": budget_tokens, "--or-library": or_library, "--final-splits": final_splits,
+             "--runtime": runtime, "--no-analysis": no_analysis or None, "--public-seed": public_seed or None}
         )  # fmt: skip
         source = model.removeprefix(REPLAY_PREFIX)
-        _follow(places, as_json, lambda watch: replay(places, source, task, watch))
+        _follow(places, as_json, lambda watch: replay(places, source, task, watch), run_id_file)
         return
     choices = Choices(
         task=task,
@@ -115,12 +145,13 @@ def run(  # noqa: PLR0913 - one parameter per option
         "commits_per_island": commits,
         "analyses_per_commit": analyses,
         "requests_per_island": requests,
+        "migration_interval": migration_interval,
         "analysis": False if no_analysis else None,
     }
     if no_analysis and analyses is not None:
         msg = "--analyses and --no-analysis exclude each other; give one of them"
         raise InputError(msg)
-    _follow(places, as_json, lambda watch: begin(places, choices, settings, watch))
+    _follow(places, as_json, lambda watch: begin(places, choices, settings, watch), run_id_file)
 
 
 def resume_run(
@@ -152,28 +183,57 @@ def _refuse_with_replay(options: dict[str, Any]) -> None:
         raise InputError(msg)
 
 
-def _follow(places: Places, as_json: bool, search: Callable[[Watch], Finished]) -> None:
+def _follow(
+    places: Places, as_json: bool, search: Callable[[Watch], Finished], run_id_file: Path | None = None
+) -> None:
     """Search, show progress, print the final object, and exit as it ended."""
-    terminal = Terminal(as_json=True)
+    terminal = Terminal(as_json=as_json)
     started: list[str] = []
     try:
-        with followed(terminal) as progress, stoppable() as token:
+        with followed(terminal, places) as progress, stoppable() as token:
 
             def on_start(run_id: str, settings: Settings, task: Task) -> None:
                 started.append(run_id)
+                if run_id_file is not None:
+                    write_text(run_id_file, f"{run_id}\n", force=True)  # that of an earlier run is replaced
                 progress.start(run_id, settings, task)
 
-            finished = search(Watch(token=token, on_start=on_start, on_event=progress.event, note=terminal.note))
+            watch = Watch(
+                token=token,
+                on_start=on_start,
+                on_event=progress.event,
+                note=progress.note,
+                on_work=progress.work,
+            )
+            finished = search(watch)
     except EvolvariumError as error:
-        if not started or isinstance(error, RunStateError):
+        explained = _explained(error, started)
+        if explained is error:
             raise
-        msg = f"{error}; the run is kept: continue it with `evolvarium resume {started[0]}`"
-        raise type(error)(msg) from error
+        raise explained from error
     with run_store(places).open(finished.run_id, read_only=True) as journal:
         view = read_view(finished.run_id, journal)
     document = run_document(view, finished.containers_left)
-    if not as_json:
-        terminal.note(score_rows(view, document), spent_rows(document))
-    terminal.result(document)
+    if finished.refusal is not None:
+        terminal.note(_refusal(finished.refusal, view, document))
+    terminal.final(document, score_rows(view, document), spent_rows(document))
     if document.state == "budget-spent":
         raise typer.Exit(BudgetExhausted.exit_code)
+
+
+def _refusal(refusal: str, view: RunView, document: RunDocument) -> str:
+    """What the budget did not cover; a budget too small for any request at all is called that."""
+    first = "the first request must reserve the most it can take; " if document.requests == 0 else ""
+    islands = view.history.header["settings"]["islands"]
+    return f"{first}{refusal} (a budget is divided equally among the islands, here {islands})"
+
+
+def _explained(error: EvolvariumError, started: Sequence[str]) -> EvolvariumError:
+    """The error as it concerns the run, with what to do now."""
+    if isinstance(error, Cancelled):
+        if not started:
+            return Cancelled("stopped before the run began; nothing is kept of it")
+        return Cancelled(f"run {started[0]} was stopped and is kept; continue it with `evolvarium resume {started[0]}`")
+    if not started or isinstance(error, RunStateError):
+        return error
+    return type(error)(f"{error}; the run is kept: continue it with `evolvarium resume {started[0]}`")

@@ -18,7 +18,7 @@ from orchestrator.cli.documents import (
 )
 from orchestrator.cli.history import RunView, read_view
 from orchestrator.cli.terminal import Rows
-from orchestrator.cli.verdicts import failure_document, failure_text, metrics_of, split_verdict
+from orchestrator.cli.verdicts import failure_document, failure_text, metrics_of, secrecy, split_verdict
 from orchestrator.domain.conversation import Usage
 from orchestrator.errors import EvolvariumError
 from orchestrator.methods.agentic_evolve import StopReason
@@ -107,8 +107,8 @@ def spent_rows(document: RunDocument) -> Rows:
         ["requests", document.requests],
         ["tokens: input, cached, output", f"{usage.input_tokens}, {usage.cached_input_tokens}, {usage.output_tokens}"],
         ["US dollars", "unknown" if usage.usd is None else f"{usage.usd:.4f}"],
-        ["endings", ", ".join(f"{count} {ending}" for ending, count in document.endings.items())],
-        ["islands stopped for", ", ".join(f"{stop.island}: {stop.reason}" for stop in document.stops)],
+        ["endings", ", ".join(f"{count} {ending}" for ending, count in document.endings.items()) or None],
+        ["islands stopped for", ", ".join(f"{stop.island}: {stop.reason}" for stop in document.stops) or None],
     ]
     if document.containers_left is not None:
         rows.append(["containers left", document.containers_left])
@@ -175,11 +175,12 @@ def runs_rows(document: RunsDocument) -> Rows:
             entry.evaluations,
             None if entry.best is None else entry.best.id,
             entry.quality,
-            (entry.created_at or "")[:19],
+            (entry.created_at or "")[:19].replace("T", " ") or None,
         ]
         for entry in document.runs
     ]
-    return Rows(title="Runs", columns=columns, rows=rows)
+    spare = ["model", "method", "seed", "evaluations", "begun (UTC)", "task"]
+    return Rows(title="Runs", columns=columns, rows=rows, spare_columns=spare)
 
 
 def candidate_document(view: RunView, entry: Entry, *, written_to: str | None) -> CandidateDocument:
@@ -215,9 +216,10 @@ def candidate_rows(view: RunView, entry: Entry) -> Rows:
     metrics = entry.verdict.metrics or {}
     rows: list[list[object]] = [
         ["description", entry.candidate.description],
-        ["parents", ", ".join(entry.candidate.parents)],
+        ["parents", ", ".join(entry.candidate.parents) or None],
         ["duplicate of", entry.duplicate_of],
         ["failure", failure_text(failure_document(entry.verdict.failure))],
+        ["measured on", f"{entry.verdict.split}, {secrecy(secret=entry.verdict.secret)}"],
         *([name, value] for name, value in metrics.items()),
     ]
     title = f"Candidate {entry.id} of run {view.run_id}"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.bootstrap.places import find_places
+from orchestrator.bootstrap.policies import find_policy
 from orchestrator.cli.installation_documents import NewTaskDocument, TaskDocument, TasksDocument
 from orchestrator.cli.options import Json, TaskName, TaskRoot
 from orchestrator.cli.terminal import Rows, Terminal
@@ -32,11 +33,16 @@ def list_tasks(task_root: TaskRoot = None, as_json: Json = False) -> None:
 @task_app.command("check")
 def check(task: TaskName, task_root: TaskRoot = None, as_json: Json = False) -> None:
     """Check a task package without running any of it; exit code 2 when it is not well formed."""
-    folder = find_places(None, task_root).task(task)
+    places = find_places(None, task_root)
+    folder = places.task(task)
     document = _task_document(folder.name, folder)
+    if document.valid:
+        policy = find_policy(places, "default")
+        document = document.model_copy(update={"notes": load_task(folder).spec.over(policy)})
     problems = [f"- {problem}" for problem in document.problems]
-    text = f"{document.path} is well formed" if document.valid else "\n".join([f"{document.path} is not:", *problems])
-    Terminal(as_json=as_json).result(document, text)
+    text = f"{document.path} is well formed" if document.valid else f"{document.path} is not well formed:"
+    notes = [f"- note: {note}" for note in document.notes]
+    Terminal(as_json=as_json).result(document, "\n".join([text, *problems, *notes]))
     if not document.valid:
         raise typer.Exit(TaskError.exit_code)
 

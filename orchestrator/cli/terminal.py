@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from pydantic import BaseModel
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+
+from orchestrator.cli.layout import fitting_table
 
 _WORKFLOW_START = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
 _WORKFLOW_MARK = re.compile(r"##(?=[A-Za-z]*\[)")
@@ -57,6 +57,8 @@ class Rows:
     rows: Sequence[Sequence[object]]
     cell_characters: int = 72
     """Longer texts are cut."""
+    spare_columns: Sequence[str] = ()
+    """Left out one after the other, the first first, where a terminal is too narrow; never from a document."""
 
     def markdown(self) -> str:
         """As a GitHub-flavoured Markdown table."""
@@ -87,6 +89,17 @@ class Terminal:
         for part in parts:
             _write(sys.stdout, inert(visible(part)) if isinstance(part, str) else _rendered(part, sys.stdout))
 
+    def final(self, document: BaseModel, *parts: Rows | str) -> None:
+        """Print what a long command ends with: for a program that reads stdout the document, for people the tables.
+
+        The document goes to stdout with `as_json` and wherever stdout is no terminal.
+        """
+        if self.as_json or sys.stdout.isatty():
+            self.result(document, *parts)
+            return
+        self.note(*parts)
+        _write(sys.stdout, json_line(document))
+
     def note(self, *parts: Rows | str) -> None:
         """Print something that is not the result."""
         for part in parts:
@@ -109,16 +122,17 @@ def _pipes(row: Sequence[str]) -> str:
 
 def _rendered(part: Rows, stream: TextIO) -> str:
     """Lines of a table; rich sees only visible text and interprets no markup."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False)
-    for column in part.columns:
-        table.add_column(visible(column), overflow="fold")
-    for row in part.rows:
-        table.add_row(*part.cells(row))
+    is_terminal = stream.isatty()
+    width = Console().width if is_terminal else _PIPE_COLUMNS
+    table = fitting_table(
+        [visible(column) for column in part.columns],
+        [part.cells(row) for row in part.rows],
+        width=width,
+        spare_columns=part.spare_columns,
+    )
     buffer = io.StringIO()
     options: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
-    is_terminal = stream.isatty()
-    width = None if is_terminal else _PIPE_COLUMNS
-    console = Console(file=buffer, force_terminal=is_terminal, width=width, **options)
+    console = Console(file=buffer, force_terminal=is_terminal, width=max(width, table.width or 0), **options)
     console.print(visible(part.title), style="bold", soft_wrap=True)
     console.print(table)
     return inert("\n".join(line.rstrip() for line in buffer.getvalue().splitlines()))

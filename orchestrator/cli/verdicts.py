@@ -29,8 +29,13 @@ def failure_text(failure: FailureDocument | None) -> str | None:
     """Why a candidate has no score, on one line; None: it has one."""
     if failure is None:
         return None
-    place = None if failure.file is None else f"{failure.file}:{failure.line or '?'}"
+    place = failure.file if failure.line is None else f"{failure.file}:{failure.line}"
     return ", ".join(part for part in (failure.ending, failure.exception, place, failure.message) if part)
+
+
+def secrecy(*, secret: bool) -> str:
+    """Whether a model could know the data that a program was measured on, in words."""
+    return "secret data" if secret else "data that are not secret (from the public seed, or public files)"
 
 
 def outcome_document(outcome: Outcome) -> OutcomeDocument:

@@ -12,7 +12,7 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.errors import ProtocolError
@@ -29,6 +29,11 @@ class Frame:
 
     head: Mapping[str, Any]
     body: bytes = b""
+    encoded_head: bytes | None = field(default=None, compare=False, repr=False)
+    """`head` as it came, which is what `encode` sends on; None: it was made here. Set where a head is decoded only.
+
+    What is relayed therefore never grows on the way.
+    """
 
     @property
     def type(self) -> str:
@@ -42,16 +47,30 @@ def encode(frame: Frame) -> bytes:
     Raises:
         ProtocolError: The head is not strict JSON, or a part is over the absolute limits.
     """
+    return encode_opening(frame) + frame.body
+
+
+def encode_opening(frame: Frame) -> bytes:
+    """The prefix and the head of a frame: what `encode` puts before the body.
+
+    Raises:
+        ProtocolError: As `encode`.
+    """
+    head = frame.encoded_head if frame.encoded_head is not None else _encode_head(frame)
+    if len(head) > MAX_HEAD_BYTES or len(frame.body) > MAX_BODY_BYTES:
+        msg = f"a {frame.type!r} frame of {len(head)} + {len(frame.body)} bytes is over the limit"
+        raise ProtocolError(msg)
+    return PREFIX.pack(len(head), len(frame.body)) + head
+
+
+def _encode_head(frame: Frame) -> bytes:
     try:
         head = json.dumps(dict(frame.head), allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         msg = f"head of a {frame.head.get('type')!r} frame is not JSON: {error}"
         raise ProtocolError(msg) from error
     decode_head(head)
-    if len(head) > MAX_HEAD_BYTES or len(frame.body) > MAX_BODY_BYTES:
-        msg = f"a {frame.type!r} frame of {len(head)} + {len(frame.body)} bytes is over the limit"
-        raise ProtocolError(msg)
-    return PREFIX.pack(len(head), len(frame.body)) + head + frame.body
+    return head
 
 
 def decode(raw: bytes) -> Frame:
@@ -68,7 +87,8 @@ def decode(raw: bytes) -> Frame:
         msg = f"an inner frame claims {head_bytes} + {body_bytes} bytes and has {len(raw) - PREFIX.size}"
         raise ProtocolError(msg)
     start = PREFIX.size + head_bytes
-    return Frame(decode_head(raw[PREFIX.size : start]), raw[start:])
+    head = raw[PREFIX.size : start]
+    return Frame(decode_head(head), raw[start:], head)
 
 
 def decode_head(raw: bytes) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from orchestrator.domain.frames import MAX_BODY_BYTES, PREFIX
+
 MIB = 1 << 20
 
 
@@ -62,15 +64,20 @@ class _Strict(BaseModel):
 class Limits(_Strict):
     """Resource ceilings of one container; every field has a finite default."""
 
-    wall_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
-    """Killed after this much wall time from its first frame on, measured outside the container."""
+    wall_seconds: Annotated[float, Field(gt=0, le=3600)] = 300.0
+    """Killed after this much wall time from its first frame on, measured outside the container.
+
+    A backstop against code that waits. It should be several times `cpu_seconds`: where it is not, a busy machine counts
+    as the code's failure, and scores depend on the load.
+    """
     idle_seconds: Annotated[float, Field(gt=0, le=86400)] = 3600.0
     """A container that waits in the pool ends itself after this much time without a first frame."""
     cpu_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
-    """CPU time of all its processes together, measured outside."""
+    """CPU time of all its processes together, measured outside; what a program's running time is judged by."""
     load_cpu_seconds: Annotated[float, Field(gt=0, le=3600)] = 10.0
     """The part of it that a candidate may use until it is loaded."""
-    cpus: Annotated[float, Field(gt=0, le=64)] = 1.0
+    cpus: Annotated[float, Field(ge=0.01, le=64)] = 1.0
+    """The kernel cannot enforce less than 0.01."""
     memory_bytes: Annotated[int, Field(ge=16 * MIB, le=64 << 30)] = 512 * MIB
     """Swap is off; tmpfs counts as memory."""
     pids: Annotated[int, Field(ge=4, le=4096)] = 64
@@ -84,7 +91,23 @@ class Limits(_Strict):
     frame_head_bytes: Annotated[int, Field(ge=1024, le=MIB)] = 64 << 10
     frame_body_bytes: Annotated[int, Field(ge=0, le=64 * MIB)] = 16 * MIB
     channel_bytes: Annotated[int, Field(ge=1024, le=4 << 30)] = 1 << 30
-    """All frames of one container together."""
+    """All frames of one container together, in each direction."""
+
+    def under_evaluator(self, evaluator: Limits) -> Limits:
+        """These limits of a candidate, lowered so that it meets its own before it can drive an evaluator into one.
+
+        What a candidate sends reaches the evaluator, wrapped into one more frame; and while it is slow the evaluator's
+        time runs, too. The shortest frame has 20 bytes and grows by at most 33, so a quarter of a channel fits through
+        the other's.
+        """
+        room = min(evaluator.frame_body_bytes, MAX_BODY_BYTES) - self.frame_head_bytes - PREFIX.size
+        return self.model_copy(
+            update={
+                "wall_seconds": min(self.wall_seconds, evaluator.wall_seconds),
+                "frame_body_bytes": max(0, min(self.frame_body_bytes, room)),
+                "channel_bytes": max(1024, min(self.channel_bytes, evaluator.channel_bytes // 4)),
+            }
+        )
 
 
 class Grant(_Strict):

@@ -37,7 +37,12 @@ def from_record(kind: type[T], record: Mapping[str, Any]) -> T:
     """
     adapter: TypeAdapter[T] = _adapter(cast("Any", kind))
     try:
-        value = adapter.validate_json(json.dumps(dict(record)))
+        text = json.dumps(dict(record))
+    except (TypeError, ValueError, RecursionError) as error:  # what another version or hand may have written
+        msg = f"journal record is no {kind.__name__}: it is no JSON object, or nested too deep"
+        raise RunStateError(msg) from error
+    try:
+        value = adapter.validate_json(text)
     except ValidationError as error:
         msg = f"journal record is no {kind.__name__}: {error.errors()[0]['msg']}"
         raise RunStateError(msg) from error

@@ -23,6 +23,7 @@ from orchestrator.evaluation.seeds import SeedSource
 from orchestrator.evaluation.task_spec import FilesSplit
 from orchestrator.evaluation.tasks import Task
 from orchestrator.ports import Sandbox, Session
+from orchestrator.runtime.user_files import read_file
 
 MAX_SPLIT_BYTES = MAX_BODY_BYTES
 MAX_SPLIT_FILES = 4096
@@ -60,8 +61,8 @@ class SplitStore:
         """The data of a split.
 
         Raises:
-            InputError: The task has no such split, or a place of ours is not private.
-            PrerequisiteError: A file is missing or empty.
+            InputError: The task has no such split.
+            PrerequisiteError: A file is missing or empty, or a place of ours is not private or cannot be written.
             EvaluatorError: The task's own code failed to generate it.
             SandboxError: The sandbox failed.
         """
@@ -118,13 +119,12 @@ def files_digest(files: Mapping[str, bytes]) -> str:
 
 def _read_data(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_SPLIT_BYTES + 1)
+        content = read_file(path, MAX_SPLIT_BYTES)
     except OSError as error:
         msg = f"cannot read {str(path)!r}: {error.strerror}"
         raise PrerequisiteError(msg) from error
-    if not content.strip() or len(content) > MAX_SPLIT_BYTES:
-        msg = f"{str(path)!r} is empty or has over {MAX_SPLIT_BYTES} bytes; give the whole original file"
+    if not content.strip():
+        msg = f"{str(path)!r} is empty; give the whole original file"
         raise PrerequisiteError(msg)
     return content
 

@@ -15,8 +15,8 @@ from orchestrator.domain.verdicts import Failure, Verdict
 from orchestrator.errors import EvaluatorError
 from orchestrator.evaluation import claims
 from orchestrator.evaluation.hidden import SplitStore, files_digest, task_files
-from orchestrator.evaluation.relay import NO_RESULT, Relay, load
-from orchestrator.evaluation.requests import open_session, task_request
+from orchestrator.evaluation.relay import Relay, load
+from orchestrator.evaluation.requests import finish_both, open_session, task_request
 from orchestrator.evaluation.tasks import Task
 from orchestrator.ports import Sandbox, Session, SessionRequest
 
@@ -122,19 +122,20 @@ class EvaluatorHost:
             with open_session(self._sandbox, self._request(Purpose.EVALUATOR, run_id, attempt_id)) as evaluator:
                 sheet.fingerprint["evaluator_image"] = evaluator.image_digest
                 relay = Relay(self._task, evaluator, candidate, self._clock)
-                result = self._result(relay.until_verdict(self._start(program)), payload)
-                outcome = candidate.finish(result.ending if isinstance(result, Failure) else Ending.OK)
+                said = relay.until_verdict(self._start(program))
+                result = said if isinstance(said, Failure) else self._result(said, payload)
+                claim = result.ending if isinstance(result, Failure) else Ending.OK
+                outcome, evaluators = finish_both(candidate, claim, evaluator)
                 self._require_own_fault(outcome, limits, relay.evaluator_seconds)
-                self._require_no_limit_met(evaluator.finish(Ending.OK))
+                if isinstance(said, Frame):  # else it was waiting for a candidate that had failed
+                    self._require_no_limit_met(evaluators)
                 return sheet.verdict(result, outcome)
 
     def _start(self, program: Mapping[str, int]) -> Frame:
         functions = self._task.functions()
         return Frame({"type": "start", "split": self._split, "functions": functions, "program": dict(program)})
 
-    def _result(self, frame: Frame | None, payload: FileTree) -> dict[str, float] | Failure:
-        if frame is None:
-            return NO_RESULT
+    def _result(self, frame: Frame, payload: FileTree) -> dict[str, float] | Failure:
         if frame.head.get("status") == "scored":
             return claims.metrics(frame.head, self._task)
         return claims.failure(frame.head, payload, self._task)

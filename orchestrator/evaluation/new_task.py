@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -30,7 +31,7 @@ def new_task(parent: Path, name: str) -> Path:
         msg = f"task name {name!r} is not possible; use up to 48 lower-case letters, digits and '_', a letter first"
         raise InputError(msg)
     folder = parent / name
-    words = {"name": name, "title": name.replace("_", " ").capitalize()}
+    words = {"name": name, "title": name.replace("_", " ").capitalize(), "folder": shlex.quote(folder.as_posix())}
     templates = resources.files("orchestrator.evaluation") / "skeleton"
     try:
         folder.mkdir(parents=True)

@@ -8,21 +8,21 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from orchestrator.errors import InputError
+from orchestrator.errors import PrerequisiteError
 
 
 def private_folder(path: Path) -> Path:
     """Make sure of a folder with mode 0700.
 
     Raises:
-        InputError: Something else is there, it belongs to somebody else, or others may enter it.
+        PrerequisiteError: Something else is there, it belongs to somebody else, or others may enter it.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_private(path, path.lstat(), stat.S_ISDIR)
     except OSError as error:
-        msg = f"cannot use folder {str(path)!r}: {error.strerror}"
-        raise InputError(msg) from error
+        msg = f"cannot use folder {str(path)!r}: {error.strerror}; check permissions and disk space"
+        raise PrerequisiteError(msg) from error
     return path
 
 
@@ -30,7 +30,7 @@ def read_private(path: Path, limit: int) -> bytes | None:
     """Content of a private file, at most `limit` bytes; None: it does not exist.
 
     Raises:
-        InputError: It is a link or no file, belongs to somebody else, others may read it, or it is too large.
+        PrerequisiteError: It is a link or no file, belongs to somebody else, others may read it, or it is too large.
     """
     try:
         with open(path, "rb", opener=_open_to_check) as file:
@@ -40,10 +40,10 @@ def read_private(path: Path, limit: int) -> bytes | None:
         return None
     except OSError as error:
         msg = f"cannot read {str(path)!r}: {error.strerror}"
-        raise InputError(msg) from error
+        raise PrerequisiteError(msg) from error
     if len(content) > limit:
         msg = f"{str(path)!r} is larger than {limit} bytes; remove it"
-        raise InputError(msg)
+        raise PrerequisiteError(msg)
     return content
 
 
@@ -51,7 +51,7 @@ def write_private(path: Path, content: bytes) -> bool:
     """Write a file with mode 0600, whole or not at all; False: it exists already and stays as it is.
 
     Raises:
-        InputError: It cannot be written.
+        PrerequisiteError: It cannot be written.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
@@ -66,8 +66,8 @@ def write_private(path: Path, content: bytes) -> bool:
         finally:
             draft.unlink()
     except OSError as error:
-        msg = f"cannot write {str(path)!r}: {error.strerror}"
-        raise InputError(msg) from error
+        msg = f"cannot write {str(path)!r}: {error.strerror}; check permissions and disk space"
+        raise PrerequisiteError(msg) from error
     return True
 
 
@@ -80,10 +80,10 @@ def _require_private(path: Path, found: os.stat_result, is_kind: Callable[[int],
     if not is_kind(found.st_mode):
         kind = "folder" if is_kind is stat.S_ISDIR else "regular file"
         msg = f"{str(path)!r} is no {kind}; move it away"
-        raise InputError(msg)
+        raise PrerequisiteError(msg)
     if found.st_uid != os.geteuid():
         msg = f"{str(path)!r} belongs to user {found.st_uid}, not to {os.geteuid()}; move it away, or run as its owner"
-        raise InputError(msg)
+        raise PrerequisiteError(msg)
     if found.st_mode & 0o077:
         msg = f"{str(path)!r} has mode {stat.S_IMODE(found.st_mode):04o}, so others may read it; run `chmod go= {path}`"
-        raise InputError(msg)
+        raise PrerequisiteError(msg)

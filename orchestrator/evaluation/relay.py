@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeGuard
 
 from orchestrator.domain.candidates import FileTree
-from orchestrator.domain.frames import Frame, decode, encode, pack_blobs
+from orchestrator.domain.frames import MAX_BODY_BYTES, PREFIX, Frame, decode, encode, pack_blobs
 from orchestrator.domain.outcomes import Ending
 from orchestrator.domain.verdicts import Failure
 from orchestrator.errors import EvaluatorError, ProtocolError
@@ -18,6 +18,9 @@ from orchestrator.ports import Session
 NO_RESULT = Failure(ending=Ending.NO_RESULT)
 """The candidate's container ended before anything else was known; what it met is for its session to say."""
 UNEXPECTED = Failure(ending=Ending.INVALID_RESULT, message=MALFORMED_REPLY["reply-malformed"])
+
+MOST_REPLY_HEAD_BYTES = 4096
+"""No answer to a call needs more; heads are what an evaluator parses before it can refuse anything."""
 
 
 def load(candidate: Session, payload: FileTree, task: Task) -> dict[str, int] | Failure:
@@ -54,8 +57,8 @@ class Relay:
         self.evaluator_seconds = 0.0
         """Wall time in which the candidate waited for the evaluator."""
 
-    def until_verdict(self, start: Frame) -> Frame | None:
-        """Start the evaluator and carry frames until its verdict; None: the candidate ended first.
+    def until_verdict(self, start: Frame) -> Frame | Failure:
+        """Start the evaluator and carry frames until its verdict, or until the candidate fails without one.
 
         Raises:
             EvaluatorError: The task's code failed, or its container ended without a verdict.
@@ -72,8 +75,11 @@ class Relay:
             self._candidate.send(decode(frame.body))
             reply = self._candidate.receive()
             if reply is None:
-                return None
-            answer = Frame({"type": "from-candidate"}, encode(reply))
+                return NO_RESULT
+            wrapped = _wrapped(reply)
+            if wrapped is None:
+                return UNEXPECTED
+            answer = wrapped
 
     def _ask_evaluator(self, frame: Frame) -> Frame:
         began = self._clock()
@@ -86,6 +92,16 @@ class Relay:
             msg = f"the evaluator of {self._task.name!r} ended without a verdict: {why}"
             raise EvaluatorError(msg)
         return answer
+
+
+def _wrapped(reply: Frame) -> Frame | None:
+    """A candidate's frame as it travels on, byte for byte; None: it is none that an evaluator is to be sent."""
+    try:
+        inner = encode(reply)
+    except ProtocolError:
+        return None
+    fits = len(inner) - len(reply.body) <= PREFIX.size + MOST_REPLY_HEAD_BYTES and len(inner) <= MAX_BODY_BYTES
+    return Frame({"type": "from-candidate"}, inner) if fits else None
 
 
 def _load_failure(frame: Frame | None, payload: FileTree) -> Failure | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from orchestrator.errors import InputError
+from orchestrator.errors import PrerequisiteError
 from orchestrator.evaluation.private import private_folder, read_private, write_private
 
 KEY_FILE = "installation.seed"
@@ -42,7 +42,7 @@ class SeedSource:
         """The key in `home`, drawn at random on the first call.
 
         Raises:
-            InputError: The file is damaged, or somebody else may read or has written it.
+            PrerequisiteError: The file is damaged, or somebody else may read or has written it.
         """
         path = private_folder(home / "secrets") / KEY_FILE
         if read_private(path, 64) is None:
@@ -54,7 +54,7 @@ class SeedSource:
             key = b""
         if len(key) != KEY_BYTES:
             msg = f"{str(path)!r} does not hold {2 * KEY_BYTES} hex digits; restore it, or remove it to draw another"
-            raise InputError(msg)
+            raise PrerequisiteError(msg)
         return cls(key=key, is_secret=True)
 
     def seed(self, task: str, split: str) -> int:

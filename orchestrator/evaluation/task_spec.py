@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from orchestrator.domain.candidates import check_path
-from orchestrator.domain.policies import Limits, Purpose
+from orchestrator.domain.policies import Limits, Policy, Purpose
 from orchestrator.errors import InputError
 
 
@@ -188,9 +188,30 @@ class TaskSpec(_Strict):
 
     @model_validator(mode="after")
     def _limits_are_limits(self) -> Self:
-        for fields in self.limits.values():
-            Limits.model_validate(fields)
+        wrong = []
+        for purpose, fields in self.limits.items():
+            try:
+                Limits.model_validate(fields)
+            except ValidationError as error:
+                wrong += [
+                    f"`limits.{purpose.value}.{'.'.join(map(str, detail['loc']))}` is {detail['input']!r:.80}: "
+                    + detail["msg"]
+                    for detail in error.errors()
+                ]
+        if wrong:
+            raise ValueError("; ".join(wrong))
         return self
+
+    def over(self, policy: Policy) -> list[str]:
+        """The limits that are above the policy's, a sentence each: the policy's hold instead."""
+        return [
+            f"`limits.{purpose.value}.{name}` is {value:g}, above the {allowed:g} that policy {policy.name!r} grants; "
+            f"{allowed:g} is in force, unless a run chooses a policy that grants more"
+            for purpose, wanted in self.limits.items()
+            if purpose in policy.purposes
+            for name, value in wanted.items()
+            if value > (allowed := getattr(policy.purposes[purpose].limits, name))
+        ]
 
     def tightened(self, granted: Limits, purpose: Purpose) -> Limits:
         """The policy's limits for a purpose, lowered where the task asks for less."""

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from orchestrator.domain.candidates import FileTree, check_path
 from orchestrator.domain.tasks import TaskView
 from orchestrator.errors import InputError, TaskError
 from orchestrator.evaluation.task_spec import FilesSplit, GeneratedSplit, TaskSpec
+from orchestrator.runtime.strict_yaml import load_yaml, shown
+from orchestrator.runtime.user_files import read_file
 
 TASK_FILE = "task.yaml"
 MAX_TEXT_BYTES = 256 << 10
@@ -152,12 +153,10 @@ class _Problems(Exception):
 
 
 def _spec(folder: Path) -> TaskSpec:
-    text = _text(folder, TASK_FILE)
     try:
-        document = _UniqueKeys(text).get_single_data()
-    except yaml.YAMLError as error:
-        msg = f"{TASK_FILE}: not YAML: {' '.join(str(error).split())}"
-        raise _Problems(msg) from error
+        document = load_yaml(_text(folder, TASK_FILE).encode(), TASK_FILE)
+    except InputError as error:
+        raise _Problems(str(error)) from error
     try:
         return TaskSpec.model_validate(document)
     except ValidationError as error:
@@ -166,8 +165,11 @@ def _spec(folder: Path) -> TaskSpec:
 
 def _complaint(error: Any) -> str:  # noqa: ANN401 - pydantic's own error record
     field = ".".join(map(str, error["loc"])) or "the document"
-    value = "" if error["type"] == "missing" or isinstance(error["input"], dict) else f" is {error['input']!r:.80}"
-    return f"{TASK_FILE}: `{field}`{value}: {error['msg']}"
+    value = "" if error["type"] == "missing" or isinstance(error["input"], dict) else f" is {shown(error['input'])}"
+    reason = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"]
+    if error["type"] == "extra_forbidden":
+        reason += "; the key is not known here, correct or remove it"
+    return f"{TASK_FILE}: `{field}`{value}: {reason}"
 
 
 def _description(folder: Path, path: str) -> str:
@@ -275,20 +277,8 @@ def _inside(folder: Path, path: str) -> Path:
 
 
 def _bytes(file: Path, path: str, limit: int) -> bytes:
-    with file.open("rb") as stream:
-        content = stream.read(limit + 1)
-    if len(content) > limit:
-        msg = f"{path}: is larger than {limit} bytes; make it smaller"
-        raise _Problems(msg)
-    return content
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """Refuses a key that occurs twice, where YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        mapping = super().construct_mapping(node, deep=deep)
-        if len(mapping) != len(node.value):
-            msg = "a key occurs twice"
-            raise yaml.constructor.ConstructorError(None, None, msg, node.start_mark)
-        return mapping
+    try:
+        return read_file(file, limit, follow=False)
+    except OSError as error:
+        msg = f"{path}: cannot be read: {error.strerror}"
+        raise _Problems(msg) from error

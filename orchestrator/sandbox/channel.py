@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from orchestrator.domain.frames import Frame, decode_head, encode
+from orchestrator.domain.frames import Frame, decode_head, encode_opening
 from orchestrator.domain.policies import Limits
 from orchestrator.errors import ProtocolError, SandboxError
 from orchestrator.runtime.workers import Worker, spawn
@@ -120,27 +120,32 @@ class Channel:
     def send(self, frame: Frame) -> None:
         """Send a frame whole; swallowed once the channel has ended.
 
-        Waits as long as the container does not read: the session's limits end that by closing the channel.
+        Waits as long as the container does not read: the session's limits end that by closing the channel. A frame that
+        would take it over `channel_bytes` closes it, too, as an `excess`: often the container's own words decide how
+        much is sent to it, so this is an end of its use like any other.
 
         Raises:
             ProtocolError: The frame is no frame.
-            SandboxError: It would take the channel over `channel_bytes`.
         """
-        data = encode(frame)
-        self._sent_bytes += len(data)
+        opening = encode_opening(frame)
+        self._sent_bytes += len(opening) + len(frame.body)
         if self._sent_bytes > self._limits.channel_bytes:
-            msg = f"sending {self._sent_bytes} bytes is over the limit channel_bytes {self._limits.channel_bytes}"
-            raise SandboxError(msg)
-        self._sent_digest.update(data)
-        rest = memoryview(data)
+            self._exceed(f"was to be sent more than {self._limits.channel_bytes} bytes of frames (channel_bytes)")
+            return
         with self._writing:
-            while rest and not self.has_ended:
-                try:
-                    rest = rest[self._stream.send(rest[:_SEND_BYTES]) :]
-                except TimeoutError:
-                    continue
-                except OSError:
-                    return  # the other side is gone, which the reader meets too
+            for piece in (opening, frame.body):
+                self._sent_digest.update(piece)
+                self._write(piece)
+
+    def _write(self, piece: bytes) -> None:
+        rest = memoryview(piece)
+        while rest and not self.has_ended:
+            try:
+                rest = rest[self._stream.send(rest[:_SEND_BYTES]) :]
+            except TimeoutError:
+                continue
+            except OSError:
+                return  # the other side is gone, which the reader meets too
 
     def receive(self, timeout_seconds: float) -> Frame | None:
         """The next frame; None when the time is up or nothing will come any more (`has_ended`, `violation`, `excess`).
@@ -158,7 +163,7 @@ class Channel:
             self._queued_bytes -= raw.cost
             self._changed.notify_all()
         try:
-            return Frame(decode_head(raw.head), raw.body)
+            return Frame(decode_head(raw.head), raw.body, raw.head)
         except ProtocolError as error:
             self._violation = str(error)
             self.close()

@@ -41,6 +41,7 @@ class Container:
         self._meter: Meter | None = None
         self._baseline: Reading | None = None
         self._is_stopping = threading.Event()
+        self._has_stopped = False
 
     @property
     def channel(self) -> Channel:
@@ -103,6 +104,7 @@ class Container:
             self._engine.kill(self.id)
         state = self._final_state()
         self.channel.join()
+        self._has_stopped = True
         return state
 
     def destroy(self) -> None:
@@ -114,7 +116,7 @@ class Container:
         """
         self._is_stopping.set()
         try:
-            if self._channel is not None:
+            if self._channel is not None and not self._has_stopped:
                 self._channel.close()
                 self._engine.kill(self.id)
                 self._channel.join()

@@ -91,7 +91,7 @@ def _explain_purpose(purpose: Purpose, grant: Grant) -> Explanation:
         ),
         "It receives and sends frames on its standard streams, and nothing else; its environment is fixed.",
         *_mounts(grant),
-        *_limits(grant.limits),
+        *_limits(grant.limits, purpose),
     )
     return Explanation(purpose=purpose.value, serves=_SERVES[purpose], words=words, settings=_readable(settings))
 
@@ -105,13 +105,15 @@ def _mounts(grant: Grant) -> tuple[str, ...]:
     )
 
 
-def _limits(limits: Limits) -> tuple[str, ...]:
+def _limits(limits: Limits, purpose: Purpose) -> tuple[str, ...]:
+    loading = f"It may use {limits.load_cpu_seconds:g} s of CPU time until it is loaded."
+    cpus = "1 CPU" if limits.cpus == 1 else f"{limits.cpus:g} CPUs"
     return (
         (
             f"It is killed {limits.wall_seconds:g} s after its first frame, or when its processes together have used"
-            f" {limits.cpu_seconds:g} s of CPU time; it gets {limits.cpus:g} CPUs at most."
+            f" {limits.cpu_seconds:g} s of CPU time; it gets {cpus} at most."
         ),
-        f"A candidate may use {limits.load_cpu_seconds:g} s of CPU time until it is loaded.",
+        *([loading] if purpose is Purpose.CANDIDATE else []),
         (
             f"It has {_size(limits.memory_bytes)} of memory without swap, at most {limits.pids} processes and threads,"
             f" and {_size(limits.tmpfs_bytes)} in at most {limits.tmpfs_inodes} files on its tmpfs, counted as memory."

@@ -155,6 +155,9 @@ def container_settings(blueprint: Blueprint, *, name: str, uid: int, labels: Map
         name: Random, so that nobody can guess or occupy it.
         uid: No other live container may have it: limits per uid would be shared, and signals could pass.
         labels: By whom and until when it may live.
+
+    Raises:
+        PolicyError: A limit comes to what the engine takes for no limit.
     """
     return {
         "Name": name,
@@ -213,10 +216,10 @@ def _confinement(blueprint: Blueprint) -> dict[str, Any]:
 
 def _ceilings(limits: Limits, runtime: Runtime) -> dict[str, Any]:
     return {
-        "Memory": limits.memory_bytes,
-        "MemorySwap": limits.memory_bytes,  # equal to Memory means: no swap
-        "PidsLimit": _engine_pids(limits.pids, runtime),
-        "NanoCpus": round(limits.cpus * 1e9),
+        "Memory": _bounded("memory_bytes", limits.memory_bytes),
+        "MemorySwap": _bounded("memory_bytes", limits.memory_bytes),  # equal to Memory means: no swap
+        "PidsLimit": _bounded("pids", _engine_pids(limits.pids, runtime)),
+        "NanoCpus": _bounded("cpus", round(limits.cpus * 1e9)),
         "OomKillDisable": False,
         "OomScoreAdj": 1000,  # if the host itself runs out, this goes first
         "Ulimits": [
@@ -226,6 +229,18 @@ def _ceilings(limits: Limits, runtime: Runtime) -> dict[str, Any]:
             {"Name": "msgqueue", "Soft": 0, "Hard": 0},
         ],
     }
+
+
+def _bounded(name: str, value: int) -> int:
+    """The value, unless the engine or the kernel reads it as "without a limit", which they do for 0 and below.
+
+    Raises:
+        PolicyError: They do.
+    """
+    if value < 1:
+        msg = f"the limit {name} comes to {value}, which the engine takes for no limit at all; grant more"
+        raise PolicyError(msg)
+    return value
 
 
 def _engine_pids(pids: int, runtime: Runtime) -> int:
@@ -251,7 +266,8 @@ def _file_systems(blueprint: Blueprint, uid: int) -> dict[str, Any]:
 
 
 def _tmpfs(size_bytes: int, inodes: int, uid: int) -> str:
-    return f"rw,nosuid,nodev,noexec,size={size_bytes},nr_inodes={inodes},mode=0700,uid={uid},gid={uid}"
+    size, files = _bounded("tmpfs_bytes", size_bytes), _bounded("tmpfs_inodes", inodes)
+    return f"rw,nosuid,nodev,noexec,size={size},nr_inodes={files},mode=0700,uid={uid},gid={uid}"
 
 
 def _mount(role: MountRole, volume: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from orchestrator.domain.audit import AuditRecord
 from orchestrator.domain.records import to_record
 from orchestrator.errors import AuditError
-from orchestrator.storage.audit_report import GENESIS, AuditReport, ChainWalk, canonical, entry_hash
+from orchestrator.runtime.user_files import read_file
+from orchestrator.storage.audit_report import GENESIS, MAX_LINE_BYTES, AuditReport, ChainWalk, canonical, entry_hash
 from orchestrator.storage.locks import locked
 from orchestrator.storage.signing import (
     fingerprint,
@@ -36,13 +38,14 @@ from orchestrator.storage.signing import (
 
 _LOCK_SECONDS = 30.0
 _TAIL_BYTES = 1 << 16
+_PUBLIC_KEY_BYTES = 4096
 
 
 class AuditChain:
     """Implements `ports.AuditLog` in `<home>/audit`. Thread-safe, and safe across processes."""
 
     def __init__(self, home: Path) -> None:
-        """Nothing is made before the first `append`.
+        """Nothing is made before the first `append` or `require_writable`.
 
         Args:
             home: Where runs, audit chain and settings of the installation live.
@@ -72,6 +75,20 @@ class AuditChain:
             finally:
                 os.close(descriptor)
 
+    def require_writable(self) -> None:
+        """See that an entry could be appended now, before a container runs that would go unrecorded.
+
+        Raises:
+            AuditError: As `append`, which can still fail, for instance when the disk fills up.
+        """
+        with self._alone():
+            self._key = self._key or self._load_key()
+            descriptor = self._open_chain()
+            try:
+                self._end(descriptor)
+            finally:
+                os.close(descriptor)
+
     def export_head(self) -> dict[str, Any]:
         """What to keep outside of this machine: `records`, `head`, `signature` and `public_key` (PEM).
 
@@ -85,7 +102,7 @@ class AuditChain:
             try:
                 entry = json.loads(last or b"")
                 head = {"records": entry["index"] + 1, "head": entry["hash"], "signature": entry["signature"]}
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 msg = f"{self._chain} has no readable last entry to export; see `evolvarium audit verify`"
                 raise AuditError(msg) from error
             return {**head, "public_key": self._read_public().decode(errors="replace")}
@@ -101,9 +118,9 @@ class AuditChain:
             The findings; a chain that does not verify is a report too.
 
         Raises:
-            AuditError: The chain cannot be read.
+            AuditError: The chain cannot be read, which says nothing of whether it is intact.
         """
-        if not self._folder.is_dir():  # looking must not make it
+        if not os.path.lexists(self._folder):  # looking must not make it
             return ChainWalk(None, expected_head).report()
         with self._alone():
             walk = ChainWalk(load_public_key(self._read_public()), expected_head)
@@ -144,14 +161,22 @@ class AuditChain:
         return self._key
 
     def _read_public(self) -> bytes:
-        return self._public.read_bytes() if self._public.exists() else b""
+        try:
+            return read_file(self._public, _PUBLIC_KEY_BYTES, follow=False)
+        except FileNotFoundError:
+            return b""
 
     def _open_chain(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         is_new = not self._chain.exists()
         descriptor = os.open(self._chain, flags, 0o600)
-        if is_new:
-            _sync_folder(self._folder)
+        try:
+            _require_regular(self._chain, descriptor)
+            if is_new:
+                _sync_folder(self._folder)
+        except BaseException:
+            os.close(descriptor)
+            raise
         return descriptor
 
     def _end(self, descriptor: int) -> tuple[int, int, str, Mapping[str, Any] | None]:
@@ -169,7 +194,7 @@ class AuditChain:
         try:
             entry = json.loads(whole[-1])
             return size - len(rest), entry["index"] + 1, entry["hash"], torn
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             msg = f"the last entry of {self._chain} is damaged; see `evolvarium audit verify`, then move it aside"
             raise AuditError(msg) from error
 
@@ -186,9 +211,14 @@ class AuditChain:
             raise
 
     def _lines(self) -> Iterator[bytes]:
-        if self._chain.exists():
-            with self._chain.open("rb") as file:
-                yield from file
+        try:
+            descriptor = os.open(self._chain, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return
+        with os.fdopen(descriptor, "rb") as file:
+            _require_regular(self._chain, descriptor)
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                yield line
 
 
 def _entry_line(
@@ -198,6 +228,12 @@ def _entry_line(
     core = {"index": index, "previous": previous, "key": fingerprint_of_key, "record": record, "torn": torn}
     digest = entry_hash(core)
     return canonical({**core, "hash": digest, "signature": sign(key, digest)}) + b"\n"
+
+
+def _require_regular(path: Path, descriptor: int) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        msg = f"{path} is not a regular file; move it away"
+        raise AuditError(msg)
 
 
 def _sync_folder(folder: Path) -> None:

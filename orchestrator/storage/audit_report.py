@@ -15,6 +15,8 @@ from orchestrator.storage.signing import fingerprint, is_signed
 
 GENESIS = "sha256:" + "0" * 64
 """What the first entry names as the hash before it."""
+MAX_LINE_BYTES = 1 << 20
+"""No entry is as long; a longer line is not read whole."""
 CORE_FIELDS = ("index", "previous", "key", "record", "torn")
 """What the hash is over."""
 _FIELDS = {*CORE_FIELDS, "hash", "signature"}
@@ -43,17 +45,23 @@ class AuditReport:
     """Why it does not."""
     signatures: Signatures
     torn_bytes: int
-    """Length of an unfinished last line: a crash in the middle of a write. Its container run was not acknowledged."""
+    """Length of an unfinished last line: a crash in the middle of a write, whose container run was not acknowledged, or
+    a cut of the last entry. Only an outside head tells them apart."""
     expected_head_found: bool | None
     """Whether the outside head is in the chain; None: none was given."""
     remarks: tuple[str, ...]
     """What the reader should know, in plain words."""
 
     @property
+    def is_broken(self) -> bool:
+        """Whether something contradicts the chain; without a public key it may be neither broken nor intact."""
+        has_fault = self.broken_index is not None or self.signatures is Signatures.INVALID
+        return has_fault or self.expected_head_found is False
+
+    @property
     def is_intact(self) -> bool:
         """Whether nothing contradicts the chain, as far as this can be seen from what was given."""
-        signed = self.signatures in {Signatures.VALID, Signatures.EMPTY}
-        return self.broken_index is None and signed and self.expected_head_found is not False
+        return not self.is_broken and self.signatures is not Signatures.NO_KEY
 
 
 class ChainWalk:
@@ -71,7 +79,7 @@ class ChainWalk:
 
     def step(self, line: bytes) -> bool:
         """Check the next line; whether to go on."""
-        if not line.endswith(b"\n"):
+        if not line.endswith(b"\n") and len(line) <= MAX_LINE_BYTES:
             self._torn_bytes = len(line)
             return False
         entry = _parse(line)
@@ -131,7 +139,10 @@ class ChainWalk:
         elif not self._found:
             remarks.append(f"the outside head {self._expected_head} is not in the chain: it was cut off or rewritten")
         if self._torn_bytes:
-            remarks.append(f"the last line is unfinished ({self._torn_bytes} bytes): a crash while writing, no attack")
+            remarks.append(
+                f"the last line is unfinished ({self._torn_bytes} bytes): a crash while writing, or a cut of the last "
+                "record; only an outside head of after that record tells them apart"
+            )
         if self._key is None and self._count:
             remarks.append("public.pem is missing or unreadable: the signatures were not checked")
         return remarks

@@ -16,7 +16,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, func, insert, inspect, select
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
-from orchestrator.errors import RunStateError
+from orchestrator.errors import PrerequisiteError, RunStateError
 from orchestrator.storage.locks import FileLock, holder
 from orchestrator.storage.schema import SCHEMA_VERSION, blobs, create_engine, meta, metadata, records
 
@@ -38,6 +38,7 @@ class SqliteJournal:
 
         Raises:
             RunStateError: It is missing, damaged, of another schema version, or owned by a live process.
+            PrerequisiteError: The disk is full, or the file or its folder cannot be written. So for every method below.
         """
         self._path = path
         self._read_only = read_only
@@ -200,7 +201,14 @@ class SqliteJournal:
     def _record(self, key: str, digest: str, text: str) -> Mapping[str, Any]:
         if not isinstance(text, str) or _digest(text.encode(errors="replace")) != digest:
             raise RunStateError(_damaged(self._path, f"the record of {key!r} differs from its digest"))
-        record: dict[str, Any] = json.loads(text)
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise RunStateError(
+                _damaged(self._path, f"the record of {key!r} is not JSON that was written here")
+            ) from error
+        if not isinstance(record, dict):
+            raise RunStateError(_damaged(self._path, f"the record of {key!r} is no JSON object"))
         return record
 
 
@@ -238,7 +246,7 @@ def _own(path: Path) -> FileLock:
         raise RunStateError(msg) from error
     except OSError as error:
         msg = f"cannot lock {path}: {error.strerror}; check that its folder exists and is writable"
-        raise RunStateError(msg) from error
+        raise PrerequisiteError(msg) from error
     if not lock.is_at_its_path:
         lock.close()
         raise RunStateError(_missing(path))
@@ -258,7 +266,11 @@ def _translated(path: Path, purpose: str) -> Iterator[None]:
         cause = str(error.orig)
         if "full" in cause or "disk I/O" in cause:
             msg = f"cannot {purpose} {path}: {cause}; nothing recorded is lost: free disk space, then resume the run"
-        elif "malformed" in cause or "not a database" in cause:
+            raise PrerequisiteError(msg) from error
+        if "readonly" in cause or "unable to open" in cause:
+            msg = f"cannot {purpose} {path}: {cause}; check the permissions of the file and its folder"
+            raise PrerequisiteError(msg) from error
+        if "malformed" in cause or "not a database" in cause:
             msg = _damaged(path, cause)
         else:
             msg = f"cannot {purpose} {path}: {cause}; check the file and its permissions"

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.errors import RunStateError
+from orchestrator.errors import EvolvariumError, PrerequisiteError, RunStateError
 from orchestrator.storage.journal import SqliteJournal
 from orchestrator.storage.locks import FileLock, holder
 
@@ -48,7 +48,7 @@ class RunStore:
         """A new run: its random id (12 hex digits), and its empty journal, owned by this process.
 
         Raises:
-            RunStateError: The folder cannot be made.
+            PrerequisiteError: The folder cannot be made or written.
         """
         run_id = secrets.token_hex(6)
         folder = self._runs / run_id
@@ -58,10 +58,10 @@ class RunStore:
             _sync(self._runs)
         except OSError as error:
             msg = f"cannot make run folder {folder}: {error.strerror}; choose another home or free disk space"
-            raise RunStateError(msg) from error
+            raise PrerequisiteError(msg) from error
         try:
             return run_id, SqliteJournal(folder / _JOURNAL)
-        except RunStateError:
+        except EvolvariumError:
             shutil.rmtree(folder, ignore_errors=True)  # nothing was recorded in it, and nobody knows its id
             raise
 
@@ -97,7 +97,8 @@ class RunStore:
         """Delete a run and all it recorded. A removal cut off by a crash is completed by the next one.
 
         Raises:
-            RunStateError: No such run, a live process owns it, or it cannot be deleted.
+            RunStateError: No such run, or a live process owns it.
+            PrerequisiteError: It cannot be deleted.
         """
         folder = self.folder(run_id)
         try:
@@ -107,12 +108,12 @@ class RunStore:
             msg = f"run {run_id} is in use by process {pid}; stop it with `kill {pid}` before removing the run"
             raise RunStateError(msg) from error
         except OSError as error:
-            raise RunStateError(_undeletable(folder, error)) from error
+            raise PrerequisiteError(_undeletable(folder, error)) from error
         try:
             doomed = folder.rename(self._runs / (_REMOVED_PREFIX + run_id))  # from here on no reader meets half a run
             shutil.rmtree(doomed)
         except OSError as error:
-            raise RunStateError(_undeletable(folder, error)) from error
+            raise PrerequisiteError(_undeletable(folder, error)) from error
         finally:
             lock.close()
         for left_over in self._runs.glob(_REMOVED_PREFIX + "*"):
@@ -123,7 +124,7 @@ class RunStore:
         try:
             with SqliteJournal(folder / _JOURNAL, read_only=True) as journal:
                 created_at = journal.created_at
-        except RunStateError as error:
+        except EvolvariumError as error:
             problem = str(error)
         return RunInfo(
             id=folder.name,

@@ -29,15 +29,16 @@ def load_private_key(path: Path) -> Ed25519PrivateKey:
         AuditError: It cannot be read, others may read it, or it holds no such key.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
-            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-            pem = file.read(4096)
+            found = os.fstat(descriptor).st_mode
+            pem = file.read(4096) if stat.S_ISREG(found) else b""
     except OSError as error:
         msg = f"cannot read the audit key {path}: {error.strerror}"
         raise AuditError(msg) from error
-    if mode & 0o077:
-        msg = f"the audit key {path} has mode {mode:04o}, so others may have it; make a new home, or `chmod 600` it"
+    if found & 0o077:
+        mode = f"{stat.S_IMODE(found):04o}"
+        msg = f"the audit key {path} has mode {mode}, so others may have it; make a new home, or `chmod 600` it"
         raise AuditError(msg)
     try:
         key = load_pem_private_key(pem, password=None)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import RunStateError
+from orchestrator.errors import PrerequisiteError, RunStateError
 from orchestrator.storage.journal import SqliteJournal
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ with SqliteJournal(Path(sys.argv[1])) as journal:
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from orchestrator.errors import RunStateError
+from orchestrator.errors import PrerequisiteError
 from orchestrator.storage.journal import SqliteJournal
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -62,7 +62,7 @@ with SqliteJournal(Path(sys.argv[1])) as journal:
         while n < 1000:
             journal.put(f"s/{n}", {"text": "x" * 10_000})
             n += 1
-    except RunStateError as error:
+    except PrerequisiteError as error:
         print(n, error)
     assert sum(1 for _ in journal.records()) == n
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -284,7 +284,7 @@ def test_a_copy_of_a_closed_journal_is_a_journal(path: Path, tmp_path: Path) -> 
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunStateError, match=r"cannot lock .*missing.*check that its folder exists"):
+    with pytest.raises(PrerequisiteError, match=r"cannot lock .*missing.*check that its folder exists"):
         SqliteJournal(tmp_path / "missing" / "journal.sqlite")
 
 

@@ -275,7 +275,7 @@ def test_a_run_in_use_cannot_be_resumed_or_removed(installation: Installation) -
     try:
         run_id = _new_run(installation, process)
         assert installation.call("resume", run_id).code == 2
-        assert installation.call("runs", "remove", run_id).code == 2
+        assert installation.call("runs", "remove", run_id, "--yes").code == 2
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=SECONDS)

@@ -1,9 +1,10 @@
-"""Whoever changes the audit chain breaks it, and a crash does not look like an attack."""
+"""Whoever changes the audit chain breaks it; a crash does not, and what cannot be examined is not called broken."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 import signal
 import stat
@@ -271,7 +272,7 @@ def test_a_chain_remade_with_another_key_does_not_hold_the_outside_head(tmp_path
 
 
 @pytest.mark.parametrize("kept_bytes", [1, 50, -1])
-def test_a_torn_last_line_is_a_crash_and_not_an_attack(
+def test_a_torn_last_line_is_no_fault_but_said_to_be_a_crash_or_a_cut(
     chain: AuditChain, tmp_path: Path, file: Path, kept_bytes: int
 ) -> None:
     grow(chain, 3)
@@ -282,7 +283,7 @@ def test_a_torn_last_line_is_a_crash_and_not_an_attack(
     report = chain.verify()
     assert report.is_intact
     assert (report.records, report.torn_bytes) == (3, len(torn))
-    assert any("a crash while writing, no attack" in remark for remark in report.remarks)
+    assert any("a crash while writing, or a cut of the last record" in remark for remark in report.remarks)
     grow(AuditChain(tmp_path), 1)
     grow(chain, 1)
     assert chain.verify().is_intact
@@ -409,3 +410,40 @@ def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_an_empty_chain_has_no_head_to_export(chain: AuditChain) -> None:
     with pytest.raises(AuditError, match="no readable last entry"):
         chain.export_head()
+
+
+def test_a_log_that_cannot_be_used_is_a_missing_prerequisite_and_known_before_anything_runs(
+    chain: AuditChain, tmp_path: Path, file: Path
+) -> None:
+    chain.require_writable()
+    assert not list(lines(file))
+    grow(chain, 1)
+    (tmp_path / "audit" / "key.pem").chmod(0o644)
+    with pytest.raises(AuditError, match="has mode 0644") as caught:
+        AuditChain(tmp_path).require_writable()
+    assert caught.value.exit_code == 3
+
+
+def test_a_pipe_in_place_of_the_chain_is_an_error_and_no_finding(tmp_path: Path, chain: AuditChain, file: Path) -> None:
+    grow(chain, 1)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(AuditError, match="not a regular file"):
+        chain.verify()
+    with pytest.raises(AuditError, match="not a regular file"):
+        AuditChain(tmp_path).require_writable()
+
+
+def test_a_chain_without_its_public_key_is_neither_intact_nor_broken(chain: AuditChain, tmp_path: Path) -> None:
+    grow(chain, 1)
+    (tmp_path / "audit" / "public.pem").unlink()
+    report = chain.verify()
+    assert (report.is_intact, report.is_broken) == (False, False)
+
+
+def test_an_outside_head_tells_a_cut_of_the_last_record_from_a_crash(chain: AuditChain, file: Path) -> None:
+    grow(chain, 2)
+    head = chain.export_head()["head"]
+    file.write_bytes(file.read_bytes()[:-5])
+    assert chain.verify().is_intact
+    assert chain.verify(head).is_broken

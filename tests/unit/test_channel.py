@@ -13,7 +13,6 @@ import pytest
 
 from orchestrator.domain.frames import PREFIX, Frame, encode
 from orchestrator.domain.policies import MIB, Limits
-from orchestrator.errors import SandboxError
 from orchestrator.runtime.workers import Worker, spawn
 from orchestrator.sandbox.channel import QUEUE_BYTES, STALL_SECONDS, Channel
 
@@ -157,10 +156,27 @@ def test_more_than_channel_bytes_of_frames_is_an_excess(opened: Open) -> None:
     assert worker.join(5)
 
 
-def test_sending_more_than_channel_bytes_is_our_own_failure(opened: Open) -> None:
-    channel, _ = opened(Limits(channel_bytes=1024))
-    with pytest.raises(SandboxError, match="channel_bytes"):
-        channel.send(Frame({"type": "x"}, b"x" * 2000))
+def test_sending_more_than_channel_bytes_is_an_excess_and_sends_nothing(opened: Open) -> None:
+    channel, peer = opened(Limits(channel_bytes=1024))
+    channel.send(Frame({"type": "x"}, b"x" * 2000))
+    assert channel.has_ended
+    assert channel.excess is not None
+    assert "channel_bytes" in channel.excess
+    assert channel.receive(5) is None
+    assert peer.recv(100) == b""
+
+
+def test_a_frame_that_is_sent_on_has_the_bytes_it_came_with(opened: Open) -> None:
+    raw = b'{ "type":"x", "y":"' + "\N{SNOWMAN}".encode() * 1000 + b'" }'
+    whole = PREFIX.pack(len(raw), 3) + raw + b"end"
+    source, theirs = opened(Limits())
+    target, peer = opened(Limits())
+    theirs.sendall(packet(1, whole))
+    received = source.receive(5)
+    assert received is not None
+    target.send(received)
+    assert peer.recv(10_000) == whole
+    assert target.input_digest == source.output_digest
 
 
 def test_closing_wakes_whoever_waits_for_a_frame(opened: Open) -> None:

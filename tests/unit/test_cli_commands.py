@@ -6,14 +6,39 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from orchestrator.cli.json_reference import reference
-from orchestrator.cli.main import execute
+from orchestrator.cli.main import execute, notes_of
+from orchestrator.domain.audit import AuditRecord
+from orchestrator.errors import EvaluatorError
+from orchestrator.storage.audit import AuditChain
 
 ROOT = Path(__file__).parents[2]
 Call = Callable[..., tuple[int, str, str]]
+RECORD = AuditRecord(
+    run_id="r",
+    attempt_id="i0-c01",
+    purpose="candidate",
+    container_id="c",
+    image_digest="sha256:0",
+    runtime="runc",
+    policy_digest="sha256:0",
+    uid=1,
+    limits={},
+    mounts={},
+    input_digest="sha256:0",
+    output_digest="sha256:0",
+    ending="ok",
+    detail="",
+    exit_code=0,
+    wall_seconds=1.0,
+    cpu_seconds=None,
+    memory_peak_bytes=None,
+    started_at="2026-01-01T00:00:00Z",
+)
 NO_ENGINE = "unix:///nonexistent/engine.sock"
 
 
@@ -63,6 +88,8 @@ def test_every_command_explains_itself(call: Call, command: list[str]) -> None:
         ["nonsense"],
         ["run"],
         ["run", "online_bin_packing", "--commits", "0"],
+        ["run", "online_bin_packing", "--migration-interval", "0"],
+        ["run", "online_bin_packing", "--model", "replay/latest", "--migration-interval", "3"],
         ["run", "online_bin_packing", "--commits", "many"],
         ["run", "online_bin_packing", "--seed", "-1"],
         ["run", "online_bin_packing", "--islands", "65"],
@@ -134,6 +161,15 @@ def test_the_doctor_names_a_missing_engine_and_its_remedy(call: Call) -> None:
     assert engine["remedy"]
 
 
+@pytest.mark.parametrize(
+    "command", [[], ["runs"], ["task"], ["policy"], ["images"], ["sandbox"], ["audit"]], ids=" ".join
+)
+def test_a_bare_group_prints_its_help_line_by_line(call: Call, command: list[str]) -> None:
+    code, out, err = call(*command)
+    assert (code, out) == (2, "")
+    assert err.rstrip("\n") == call(*command, "--help")[1].rstrip("\n")
+
+
 def test_close_names_of_tasks_are_suggested(call: Call) -> None:
     assert "did you mean 'online_bin_packing'?" in call("run", "online_binpacking")[2]
 
@@ -166,7 +202,58 @@ def test_tasks_are_listed_checked_and_made(call: Call, tmp_path: Path) -> None:
     (tmp_path / "my_task" / "task.yaml").write_text("version: 2\n")
     code, out, _ = call("task", "check", "my_task", "--task-root", str(tmp_path))
     assert code == 2
+    assert out.startswith(f"{tmp_path / 'my_task'} is not well formed:\n- task.yaml: ")
     assert "version" in out
+
+
+def test_the_commands_in_a_new_task_work_from_where_it_was_made(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("task", "new", "my_task", "--into", "some/folder")[0] == 0
+    text = (tmp_path / "some/folder/my_task/README.md").read_text(encoding="utf-8")
+    check, evaluate, _ = (line.split()[1:] for line in text.splitlines() if line.startswith("evolvarium "))
+    assert call(*check)[0] == 0
+    code, _, err = call(*evaluate)
+    assert code == 3, "all that is missing is an engine"
+    assert NO_ENGINE in err
+
+
+def test_wrong_limits_of_a_task_are_named_by_key_without_words_of_the_checker(call: Call, tmp_path: Path) -> None:
+    assert call("task", "new", "my_task", "--into", str(tmp_path))[0] == 0
+    file = tmp_path / "my_task" / "task.yaml"
+    text = file.read_text()
+    file.write_text(text.replace("load_cpu_seconds: 5", "load_cpu_secs: 5"))
+    code, out, _ = call("task", "check", str(tmp_path / "my_task"))
+    assert code == 2
+    assert "`limits.candidate.load_cpu_secs` is 5" in out
+    assert "Value error" not in out
+    assert "validation error" not in out
+    file.write_text(text.replace("load_cpu_seconds: 5", "load_cpu_seconds: 3000"))
+    document = _json(call, "task", "check", str(tmp_path / "my_task"))
+    assert document["valid"] is True
+    (note,) = document["notes"]
+    assert "`limits.candidate.load_cpu_seconds` is 3000, above the 10 that policy 'default' grants" in note
+
+
+def test_an_evaluation_that_cannot_be_made_is_an_error_in_its_junit_report(call: Call, tmp_path: Path) -> None:
+    report = tmp_path / "junit.xml"
+    program = str(ROOT / "tasks/online_bin_packing/initial/program.py")
+    assert call("evaluate", "online_bin_packing", program, "--junit", str(report))[0] == 3
+    suite = ET.parse(report).getroot()  # noqa: S314 - our own file
+    assert (suite.get("tests"), suite.get("errors"), suite.get("failures")) == ("1", "1", "0")
+    error = suite.find("testcase/error")
+    assert error is not None
+    assert error.get("type") == "EngineUnavailable"
+
+
+def test_the_notes_of_an_error_and_of_its_causes_are_told_once() -> None:
+    cause, error = EvaluatorError("inner"), EvaluatorError("outer")
+    cause.add_note("Traceback: evaluate.py, line 3\n")
+    error.__cause__ = cause
+    error.add_note("Traceback: evaluate.py, line 3\n")
+    assert notes_of(error) == ["Traceback: evaluate.py, line 3"]
+    assert notes_of(EvaluatorError("plain")) == []
 
 
 def test_a_policy_is_explained_in_words_and_settings(call: Call) -> None:
@@ -190,15 +277,25 @@ def test_a_runtime_override_may_only_tighten(call: Call, tmp_path: Path) -> None
 def test_an_empty_audit_chain_is_intact_and_has_no_head(call: Call) -> None:
     assert _json(call, "audit", "verify")["intact"] is True
     code, _, err = call("audit", "head")
-    assert code == 1
+    assert code == 3
     assert err.count("\n") == 1
+
+
+def test_the_head_of_the_audit_chain_is_printed_whole(call: Call, tmp_path: Path) -> None:
+    chain = AuditChain(tmp_path / "home")
+    chain.append(RECORD)
+    code, out, _ = call("audit", "head")
+    assert code == 0
+    exported = chain.export_head()
+    for name in ("head", "signature"):
+        assert f"{name}: {exported[name]}" in out.splitlines()
 
 
 def test_a_damaged_home_gives_one_line_and_no_traceback(call: Call, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "audit").write_text("not a folder")
     code, _, err = call("audit", "head")
-    assert code == 1
+    assert code == 3
     assert err.count("\n") == 1
 
 

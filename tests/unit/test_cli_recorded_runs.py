@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from orchestrator.bootstrap.finals import measure_finals
 from orchestrator.bootstrap.header import policy_record, require_same, run_header
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
+from orchestrator.cli import figures
 from orchestrator.cli.documents import OutcomeDocument, VerdictDocument
 from orchestrator.cli.junit import junit_report
 from orchestrator.cli.main import execute
@@ -29,6 +33,7 @@ from orchestrator.methods.agentic_evolve import RunPorts, run_agentic_evolve
 from orchestrator.runtime.budgets import Budget
 from orchestrator.runtime.ledger import Ledger
 from orchestrator.runtime.workers import CancelToken
+from orchestrator.search.archive import Grid
 from orchestrator.storage.runs import RunStore
 
 ROOT = Path(__file__).parents[2]
@@ -226,8 +231,73 @@ def test_spent_money_or_tokens_is_exit_code_4_and_the_run_is_kept(call: Call, re
 
 def test_removing_a_run_leaves_the_others(call: Call, record: Callable[..., str]) -> None:
     first, second = record(1), record(2)
-    assert _json(call, "runs", "remove", first)["removed"] == [first]
+    assert _json(call, "runs", "remove", first, "--yes")["removed"] == [first]
     assert [entry["run"] for entry in _json(call, "runs", "list")["runs"]] == [second]
+
+
+def test_without_a_terminal_a_run_is_only_removed_with_yes(call: Call, record: Callable[..., str]) -> None:
+    run_id = record()
+    code, out, err = call("runs", "remove", "latest")
+    assert (code, out) == (2, "")
+    assert run_id in err
+    assert "--yes" in err
+    assert [entry["run"] for entry in _json(call, "runs", "list")["runs"]] == [run_id]
+
+
+def test_a_replay_writes_its_id_to_a_file(call: Call, record: Callable[..., str], tmp_path: Path) -> None:
+    record()
+    file = tmp_path / "id"
+    replayed = _json(call, "run", "online_bin_packing", "--model", "replay/latest", "--run-id-file", str(file))
+    assert file.read_text() == f"{replayed['run']}\n"
+
+
+def test_a_migration_interval_becomes_part_of_the_record(call: Call, home: Path, task: Task) -> None:
+    assert "--migration-interval" in call("run", "--help")[1]
+    by_default = task.spec.islands.migration_interval
+    for chosen, interval in ((3, 3), (None, by_default)):
+        settings = method_settings(task.spec, migration_interval=chosen)
+        in_force = policy_record(find_policy(find_places(home, None), "default"), lambda _: DIGEST)
+        header = run_header(settings, task, OfflineModel(), Choices(task=task.name), in_force)
+        assert header["settings"]["migration_interval"] == interval
+
+
+def test_a_report_says_in_words_which_run_is_better(call: Call, record: Callable[..., str]) -> None:
+    first, second = record(1), record(2)
+    points = _json(call, "report", first, second)["differences"][0]["points"]
+    assert points != 0
+    words = {f"better by {abs(points):.6g} points", f"worse by {abs(points):.6g} points"}
+    there, back = (call("report", *order)[1] for order in ((first, second), (second, first)))
+    (said,) = [word for word in words if word in there]
+    assert said.startswith("better") == (points > 0)
+    assert (words - {said}).pop() in back
+
+
+def test_nothing_is_written_into_a_folder_that_does_not_exist(
+    call: Call, record: Callable[..., str], tmp_path: Path
+) -> None:
+    record()
+    code, _, err = call("show", "latest", "best", "-o", str(tmp_path / "missing" / "best.py"))
+    assert code == 2
+    assert "missing" in err
+    assert not (tmp_path / "missing").exists()
+
+
+def test_with_json_a_candidate_is_shown_without_a_table(call: Call, record: Callable[..., str]) -> None:
+    record()
+    assert call("show", "latest", "initial", "--json")[2] == ""
+    table = call("show", "latest", "initial")[2]
+    assert re.search(r"parents +-$", table, re.MULTILINE)
+
+
+def test_a_grid_of_one_feature_is_a_row_without_a_second_axis() -> None:
+    grid = Grid[str](bins=[4])
+    for occupant, fitness, feature in (("a", 0.936836, 0.1), ("b", 0.936842, 0.9)):
+        grid.offer(occupant, fitness=fitness, features=[feature])
+    figure = figures.grids({"island 0": grid}, ["size"])
+    figure.draw_without_rendering()
+    assert figure.axes[1].yaxis.get_offset_text().get_text() == ""
+    assert list(figure.axes[0].get_yticks()) == []
+    assert figure.axes[0].get_ylabel() == ""
 
 
 def test_a_damaged_run_is_listed_as_unreadable(call: Call, home: Path, record: Callable[..., str]) -> None:
@@ -321,3 +391,41 @@ def _json(call: Call, *arguments: str) -> dict[str, Any]:
     assert code == 0, err
     document: dict[str, Any] = json.loads(out)
     return document
+
+
+ODD = {
+    "no verdict": ("initial", lambda record: record | {"verdict": None}),
+    "a number for the task": ("run", lambda record: record | {"task": 5}),
+    "text for the islands": ("run", lambda record: record | {"settings": record["settings"] | {"islands": "x"}}),
+    "no files": ("i0/commit/c01", lambda record: record | {"files": 3}),
+    "no reply": ("i0/request/0001", lambda record: {"reply": []}),  # noqa: ARG005 - nothing of it is kept
+}
+
+
+@pytest.mark.parametrize(("key", "change"), ODD.values(), ids=ODD)
+def test_a_record_of_an_odd_shape_is_named_and_spoils_no_other_run(
+    record: Callable[..., str], call: Call, home: Path, key: str, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    sound, odd = record(1), record(2)
+    with sqlite3.connect(home / "runs" / odd / "journal.sqlite") as database:
+        (text,) = database.execute("SELECT record FROM records WHERE key = ?", [key]).fetchone()
+        changed = json.dumps(change(json.loads(text)), separators=(",", ":"))
+        digest = "sha256:" + hashlib.sha256(changed.encode()).hexdigest()
+        database.execute("UPDATE records SET record = ?, digest = ? WHERE key = ?", [changed, digest, key])
+    database.close()
+    code, out, _ = call("runs", "list", "--json")
+    assert code == 0
+    problems = {run["run"]: run.get("problem") for run in json.loads(out)["runs"]}
+    assert problems[sound] is None
+    assert odd in problems[odd]
+    assert repr(key) in problems[odd]
+    assert call("show", odd)[0] == 2
+
+
+def test_the_newest_run_is_named_where_it_is_damaged(record: Callable[..., str], call: Call, home: Path) -> None:
+    run_id = record()
+    journal = home / "runs" / run_id / "journal.sqlite"
+    journal.write_bytes(journal.read_bytes()[:2000])
+    code, _, err = call("show", "latest")
+    assert code == 2
+    assert f"run {run_id} cannot be" in err

@@ -65,7 +65,7 @@ def test_with_json_a_result_is_the_document_alone(capsys: pytest.CaptureFixture[
     terminal.note("on stderr")
     terminal.result(ErrorDocument(error=_error("why")), "not printed")
     printed = capsys.readouterr()
-    assert json.loads(printed.out) == {"error": {"type": "InputError", "message": "why", "exit_code": 2}}
+    assert json.loads(printed.out) == {"error": {"type": "InputError", "message": "why", "exit_code": 2, "notes": []}}
     assert printed.err == "on stderr\n"
 
 

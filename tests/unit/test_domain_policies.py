@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from orchestrator.domain.frames import MAX_BODY_BYTES, PREFIX, Frame, encode
 from orchestrator.domain.policies import Grant, Limits, MountRole, Policy, ProvenLimit, Purpose
 
 MINIMAL: dict[str, Any] = {"version": 1, "name": "p", "purposes": {"candidate": {"image": "python"}}}
@@ -124,3 +125,33 @@ def test_every_limit_is_in_the_digest() -> None:
         grant = {"image": "python", "limits": {name: getattr(Limits(), name) / 2}}
         digests.add(Policy.model_validate({**MINIMAL, "purposes": {"candidate": grant}}).digest())
     assert len(digests) == 1 + len(Limits.model_fields)
+
+
+@pytest.mark.parametrize("cpus", [0, -1, 1e-10, 0.0099, math.inf, math.nan])
+def test_a_share_of_a_processor_that_the_kernel_cannot_enforce_is_refused(cpus: float) -> None:
+    with pytest.raises(ValidationError, match="cpus"):
+        Limits(cpus=cpus)
+
+
+candidates = st.builds(
+    Limits,
+    wall_seconds=st.floats(1, 3600),
+    frame_head_bytes=st.integers(1024, 1 << 20),
+    frame_body_bytes=st.integers(0, 64 << 20),
+    channel_bytes=st.integers(1024, 4 << 30),
+)
+
+
+@given(candidates, candidates)
+def test_whatever_a_candidate_may_send_fits_through_its_evaluators_limits(candidate: Limits, evaluator: Limits) -> None:
+    lowered = Limits.model_validate(candidate.under_evaluator(evaluator).model_dump())
+    for name in Limits.model_fields:
+        assert getattr(lowered, name) <= getattr(candidate, name)
+    assert lowered.wall_seconds <= evaluator.wall_seconds
+    inner = PREFIX.size + lowered.frame_head_bytes + lowered.frame_body_bytes
+    assert inner <= max(evaluator.frame_body_bytes, PREFIX.size + lowered.frame_head_bytes)
+    assert inner <= MAX_BODY_BYTES
+    shortest = len(encode(Frame({"type": ""})))
+    wrapped = len(encode(Frame({"type": "from-candidate"}, b"x" * shortest)))
+    if evaluator.channel_bytes >= 4096:
+        assert lowered.channel_bytes * wrapped / shortest < evaluator.channel_bytes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import RunStateError
+from orchestrator.errors import PrerequisiteError, RunStateError
 from orchestrator.storage.runs import RunStore
 
 
@@ -114,5 +114,5 @@ def test_a_link_is_no_run(store: RunStore, tmp_path: Path) -> None:
 
 def test_a_home_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("not a folder")
-    with pytest.raises(RunStateError, match="cannot make run folder"):
+    with pytest.raises(PrerequisiteError, match="cannot make run folder"):
         RunStore(tmp_path / "home").create()

@@ -116,7 +116,7 @@ FORBIDDEN = [
 limits = st.builds(
     Limits,
     wall_seconds=st.floats(1, 3600),
-    cpus=st.floats(0.1, 64),
+    cpus=st.floats(0.01, 64),
     memory_bytes=st.integers(16 * MIB, 64 << 30),
     pids=st.integers(4, 4096),
     tmpfs_bytes=st.integers(MIB, 8 << 30),
@@ -331,6 +331,26 @@ def test_no_limit_of_a_request_can_be_over_the_policys(name: str) -> None:
     request = SessionRequest(purpose=Purpose.CANDIDATE, run_id="r", attempt_id="a", limits=raised)
     with pytest.raises(PolicyError, match=name):
         granted_limits(Grant(image="python", limits=low), request)
+
+
+@given(limits, st.sampled_from(list(Runtime)), st.sampled_from(list(Purpose)))
+def test_r20_no_ceiling_comes_to_what_the_engine_takes_for_none(
+    limits: Limits, runtime: Runtime, purpose: Purpose
+) -> None:
+    host = settings_of(purpose, limits, runtime)["HostConfig"]
+    assert all(host[ceiling] > 0 for ceiling in ("Memory", "MemorySwap", "PidsLimit", "NanoCpus", "ShmSize"))
+    for mount in host["Tmpfs"].values():
+        assert int(options(mount)["size"]) > 0
+        assert int(options(mount)["nr_inodes"]) > 0
+    assert all(limit["Soft"] >= 0 and limit["Hard"] >= 0 for limit in host["Ulimits"])
+
+
+@pytest.mark.parametrize("name", ["cpus", "memory_bytes", "pids", "tmpfs_bytes"])
+@pytest.mark.parametrize("value", [0, -1, 1e-10])
+def test_r20_a_ceiling_that_comes_to_none_is_refused_however_it_got_there(name: str, value: float) -> None:
+    unchecked = Limits().model_copy(update={name: value if name == "cpus" else int(value)})
+    with pytest.raises(PolicyError, match=f"the limit {name} comes to"):
+        settings_of(Purpose.CANDIDATE, unchecked)
 
 
 def test_a_mount_that_is_not_granted_is_refused() -> None:

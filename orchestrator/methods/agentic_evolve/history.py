@@ -14,6 +14,7 @@ from orchestrator.domain.outcomes import Ending
 from orchestrator.domain.records import from_record
 from orchestrator.errors import RunStateError
 from orchestrator.methods.agentic_evolve.entries import INITIAL, Entry, commit_id, entry_from_record
+from orchestrator.methods.agentic_evolve.history_records import check_entry, check_header, record_of
 from orchestrator.methods.agentic_evolve.results import RunResult
 from orchestrator.ports import Journal
 from orchestrator.search.archive import Grid
@@ -183,22 +184,29 @@ def read_history(journal: Journal) -> History:
     if header is None or not str(header.get("method", "")).startswith("agentic-evolve"):
         msg = "this journal holds no run of agentic-evolve"
         raise RunStateError(msg)
+    with record_of("run"):
+        check_header(header)
     initial = journal.get(INITIAL)
+    first: Entry | None = None
+    if initial is not None:
+        with record_of(INITIAL):
+            first = check_entry(entry_from_record(INITIAL, initial, journal), header)
     steps: list[Step] = []
     consumption: dict[int, Consumption] = {}
     stops: dict[int, str] = {}
     for island, kind, name, record in _island_records(journal):
-        consumption[island] = consumption.get(island, Consumption()) + _consumed(kind, name, record)
-        if kind == "stop":
-            stops[island] = str(record["reason"])
-        step = _step(island, kind, name, record, journal)
-        if step is not None:
-            steps.append(step)
+        with record_of(_key(island, kind, name)):
+            consumption[island] = consumption.get(island, Consumption()) + _consumed(kind, name, record)
+            if kind == "stop":
+                stops[island] = str(record["reason"])
+            step = _step(island, kind, name, record, journal)
+            if step is not None:
+                steps.append(check_entry(step, header) if isinstance(step, Entry) else step)
     for island, lost in _lost(journal).items():
         consumption[island] = consumption.get(island, Consumption()) + lost
     return History(
         header=header,
-        initial=None if initial is None else entry_from_record(INITIAL, initial, journal),
+        initial=first,
         steps=steps,
         consumption=dict(sorted(consumption.items())),
         stops=dict(sorted(stops.items())),
@@ -212,12 +220,16 @@ def _island_records(journal: Journal) -> Iterator[tuple[int, str, str, Mapping[s
             yield int(match["island"]), match["kind"], match["name"] or "", record
 
 
+def _key(island: int, kind: str, name: str) -> str:
+    return f"i{island}/{kind}/{name}" if name else f"i{island}/{kind}"
+
+
 def _step(island: int, kind: str, name: str, record: Mapping[str, Any], journal: Journal) -> Step | None:
     match kind:
         case "commit":
             return entry_from_record(commit_id(island, int(name.removeprefix("c"))), record, journal)
         case "migration":
-            return Shown(island=island, migration=int(name), ids=tuple(record["shown"]))
+            return Shown(island=island, migration=int(name), ids=tuple(map(str, record["shown"])))
         case "request" if name.isdigit():
             return Answered(island=island, number=int(name), reply=from_record(Reply, record["reply"]))
         case _:
@@ -241,10 +253,11 @@ def _lost(journal: Journal) -> dict[int, Consumption]:
     for island, kind, name, record in _island_records(journal):
         if kind != "request":
             continue
-        if match := _ANNOUNCED.fullmatch(name):
-            announced.setdefault((island, int(match["number"])), []).append(from_record(Usage, record["reserved"]))
-        else:
-            answered.add((island, int(name)))
+        with record_of(_key(island, kind, name)):
+            if match := _ANNOUNCED.fullmatch(name):
+                announced.setdefault((island, int(match["number"])), []).append(from_record(Usage, record["reserved"]))
+            else:
+                answered.add((island, int(name)))
     lost: dict[int, Consumption] = {}
     for (island, number), reserved in announced.items():
         for usage in reserved[:-1] if (island, number) in answered else reserved:

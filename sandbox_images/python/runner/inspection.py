@@ -1,8 +1,9 @@
 """The load check: what a program looks like before any of it runs.
 
 It may import NumPy, `math` and its own modules, and must not use file or code-execution functions or double-underscore
-names. The check is a rule of the game, so that nobody wins by reading files or by rewriting the interpreter; what keeps
-a hostile program in is the container.
+names. A module is only the base of an attribute and never a value, so that the source shows what is read of it
+(`module_names`). The check is a rule of the game, so that nobody wins by reading files or by rewriting the interpreter;
+what keeps a hostile program in is the container.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
 
+import format_fields
+import module_names
 import numpy_surface
 
 DENIED_NAMES = frozenset({
@@ -69,15 +72,19 @@ def inspect(files: Mapping[str, bytes], entry: str) -> Inspected:
     sources = {path: content for path, content in sorted(files.items()) if path.endswith(".py")}
     if entry not in sources:
         raise Rejected("entry-missing", entry, None)
-    own = frozenset(path.removesuffix(".py").partition("/")[0] for path in sources)
     nodes = lines = 0
     codes: dict[str, CodeType] = {}
+    parsed: dict[str, tuple[str, ast.Module]] = {}
     for path, content in sources.items():
         if module_name(path).partition(".")[0] in FOREIGN_MODULES:
             raise Rejected("module-name-not-allowed", path, None)
-        text, tree = _parse(path, content)
+        parsed[path] = _parse(path, content)
+    names = module_names.ModuleNames({
+        module_name(path): (tree, path.endswith("__init__.py")) for path, (_, tree) in parsed.items()
+    })  # fmt: skip
+    for path, (text, tree) in parsed.items():
         all_nodes = list(ast.walk(tree))
-        _check(all_nodes, path, own)
+        _check(tree, all_nodes, path, names)
         codes[module_name(path)] = _compile(tree, path)
         nodes += count_nodes(all_nodes)
         lines += len(text.splitlines())
@@ -133,8 +140,12 @@ def _compile(tree: ast.Module, path: str) -> CodeType:
         raise Rejected("too-deep", path, None) from error
 
 
-def _check(nodes: Sequence[ast.AST], path: str, own: frozenset[str]) -> None:
-    rules = _Rules(nodes, own)
+def _check(tree: ast.Module, nodes: Sequence[ast.AST], path: str, names: module_names.ModuleNames) -> None:
+    try:
+        shadowed = module_names.shadowed(tree)
+    except RecursionError as error:
+        raise Rejected("too-deep", path, None) from error
+    rules = _Rules(nodes, module_name(path), names, shadowed)
     for node in nodes:
         reason = rules.broken_by(node)
         if reason is not None:
@@ -144,9 +155,17 @@ def _check(nodes: Sequence[ast.AST], path: str, own: frozenset[str]) -> None:
 class _Rules:
     """The rules for the nodes of one module."""
 
-    def __init__(self, nodes: Sequence[ast.AST], own: frozenset[str]) -> None:
-        self._own = own
-        self._numpy = dict(_numpy_aliases(nodes))
+    def __init__(
+        self,
+        nodes: Sequence[ast.AST],
+        module: str,
+        names: module_names.ModuleNames,
+        shadowed: frozenset[int],
+    ) -> None:
+        self._own = names.tops
+        self._names = names
+        self._modules = names.bound_in(module)
+        self._shadowed = shadowed
         bound = set(_bound_names(nodes))
         self._denied = DENIED_NAMES - bound
         self._attribute_functions = ATTRIBUTE_FUNCTIONS - bound
@@ -155,6 +174,18 @@ class _Rules:
             for node in nodes
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ATTRIBUTE_FUNCTIONS
         )
+        self._bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+        """Expressions of which only an attribute is used."""
+        self._bases |= {
+            id(node.args[0]) for node in nodes if isinstance(node, ast.Call) and self._reads_attribute(node)
+        }
+        self._class_imports = {
+            id(statement)
+            for node in nodes
+            if isinstance(node, ast.ClassDef)
+            for statement in ast.walk(node)
+            if isinstance(statement, ast.Import | ast.ImportFrom)
+        }
 
     def broken_by(self, node: ast.AST) -> str | None:
         """The reason to reject this node, or None."""
@@ -163,14 +194,16 @@ class _Rules:
         reason = None
         if isinstance(node, ast.Name):
             is_denied = node.id in self._denied and id(node) not in self._called
-            reason = "name-not-allowed" if is_denied else None
+            reason = "name-not-allowed" if is_denied or self._is_module_value(node) else None
         elif isinstance(node, ast.Attribute):
             reason = self._attribute(node)
         elif isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Name) and node.func.id in self._attribute_functions:
-                reason = self._attribute_call(node)
+            reason = self._call(node)
+        elif isinstance(node, ast.MatchClass):
+            is_denied = not (DENIED_ATTRIBUTES | DENIED_NAMES).isdisjoint(node.kwd_attrs)
+            reason = "attribute-not-allowed" if is_denied else None
         elif isinstance(node, ast.Import):
-            allowed = all(self._may_import(alias.name) for alias in node.names)
+            allowed = all(self._may_import(alias.name) for alias in node.names) and id(node) not in self._class_imports
             reason = None if allowed else "import-not-allowed"
         elif isinstance(node, ast.ImportFrom):
             reason = None if self._may_import_from(node) else "import-not-allowed"
@@ -180,7 +213,15 @@ class _Rules:
         top = module.partition(".")[0]
         return top in self._own or module in {"math", "numpy"} or numpy_surface.is_allowed(module)
 
+    def _is_module_value(self, node: ast.Name) -> bool:
+        """Whether a module is used as a value, by which its attributes would be reached unseen."""
+        if not isinstance(node.ctx, ast.Load) or id(node) in self._bases or id(node) in self._shadowed:
+            return False
+        return any(map(self._names.is_module, self._modules.get(node.id, ())))
+
     def _may_import_from(self, node: ast.ImportFrom) -> bool:
+        if id(node) in self._class_imports:
+            return False
         if node.level or node.module is None or node.module == "__future__":
             return True
         if not self._may_import(node.module):
@@ -190,26 +231,51 @@ class _Rules:
         names = [alias.name for alias in node.names]
         return "*" not in names and all(numpy_surface.is_allowed(f"{node.module}.{name}") for name in names)
 
+    def _reads_attribute(self, node: ast.Call) -> bool:
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[_, ast.Constant(value=str()), *_], keywords=[]):
+                return name in self._attribute_functions
+        return False
+
+    def _call(self, node: ast.Call) -> str | None:
+        if isinstance(node.func, ast.Name) and node.func.id in self._attribute_functions:
+            return self._attribute_call(node)
+        names = format_fields.attributes(node)
+        if any(map(_is_double_underscore, names)):
+            return "double-underscore"
+        return None if DENIED_ATTRIBUTES.isdisjoint(names) else "attribute-not-allowed"
+
     def _attribute_call(self, node: ast.Call) -> str | None:
         match node.args:
-            case [target, ast.Constant(value=str() as name), *_] if not node.keywords:
-                if _is_double_underscore(name):
-                    return "double-underscore"
-                return self._attribute(ast.Attribute(value=target, attr=name, ctx=ast.Load()))
+            case [_, ast.Constant(value=str() as name), *_] if not node.keywords:
+                return "double-underscore" if _is_double_underscore(name) else self._attribute(node)
         return "name-not-allowed"
 
-    def _attribute(self, node: ast.Attribute) -> str | None:
-        if node.attr in DENIED_ATTRIBUTES:
+    def _attribute(self, node: ast.Attribute | ast.Call) -> str | None:
+        """Check an attribute, written with a dot or as a call of `getattr` and its like."""
+        names: list[str] = []
+        value: ast.expr = node
+        while step := self._read(value):
+            value, name = step
+            names.append(name)
+        if names[0] in DENIED_ATTRIBUTES:
             return "attribute-not-allowed"
-        names = [node.attr]
-        value = node.value
-        while isinstance(value, ast.Attribute):
-            names.append(value.attr)
-            value = value.value
-        if not isinstance(value, ast.Name) or value.id not in self._numpy:
+        if not isinstance(value, ast.Name) or value.id not in self._modules:
             return None
-        dotted = ".".join([self._numpy[value.id], *reversed(names)])
-        return None if numpy_surface.is_allowed(dotted) else "attribute-not-allowed"
+        found = self._names.resolved(self._modules[value.id], names[::-1])
+        if not all(numpy_surface.is_allowed(dotted) for dotted in found if numpy_surface.is_numpy(dotted)):
+            return "attribute-not-allowed"
+        is_base = id(node) in self._bases or id(value) in self._shadowed
+        return None if is_base or not any(map(self._names.is_module, found)) else "name-not-allowed"
+
+    def _read(self, node: ast.expr) -> tuple[ast.expr, str] | None:
+        """What an expression reads an attribute of, and the attribute's name; None: it is of another kind."""
+        match node:
+            case ast.Attribute(value=value, attr=name):
+                return value, name
+            case ast.Call(args=[value, ast.Constant(value=str() as name), *_]) if self._reads_attribute(node):
+                return value, name
+        return None
 
 
 def _holds_double_underscore(node: ast.AST) -> bool:
@@ -227,18 +293,6 @@ def _holds_double_underscore(node: ast.AST) -> bool:
 
 def _is_double_underscore(name: str) -> bool:
     return "__" in name and any(part.startswith("__") for part in name.split("."))
-
-
-def _numpy_aliases(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, str]]:
-    """(name in this module, dotted name of NumPy's module or object it is imported as)."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if numpy_surface.is_numpy(alias.name):
-                    yield (alias.asname, alias.name) if alias.asname else ("numpy", "numpy")
-        elif isinstance(node, ast.ImportFrom) and not node.level and numpy_surface.is_numpy(node.module or ""):
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
 
 
 def _bound_names(nodes: Sequence[ast.AST]) -> Iterator[str]:

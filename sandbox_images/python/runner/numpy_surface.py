@@ -53,6 +53,15 @@ def is_allowed(dotted: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
+def is_allowed_module(dotted: str) -> bool:
+    """Whether a name that is allowed is a module, and no object in one."""
+    current: object = numpy
+    for part in dotted.split(".")[1:]:
+        current = getattr(current, part, None) if isinstance(current, ModuleType) else None
+    return isinstance(current, ModuleType) or dotted in _MODULES
+
+
 def _is_module(name: str) -> bool:
     """Whether there is a module of this name below a package; nothing but its parents is imported to find out."""
     try:

@@ -102,7 +102,7 @@ def test_a_secret_that_may_have_leaked_or_is_damaged_is_refused(
 ) -> None:
     SeedSource.installation(tmp_path)
     spoil(secret_file(tmp_path))
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(PrerequisiteError, match=complaint):
         SeedSource.installation(tmp_path)
 
 
@@ -110,7 +110,7 @@ def test_a_secret_that_may_have_leaked_or_is_damaged_is_refused(
 def test_a_secret_of_somebody_else_is_refused(tmp_path: Path) -> None:
     SeedSource.installation(tmp_path)
     os.chown(secret_file(tmp_path), 12345, -1)
-    with pytest.raises(InputError, match="belongs to user 12345"):
+    with pytest.raises(PrerequisiteError, match="belongs to user 12345"):
         SeedSource.installation(tmp_path)
 
 
@@ -218,7 +218,7 @@ def test_data_that_others_may_read_are_refused(box: ScriptedSandbox, task: Task,
     box.play(Purpose.EVALUATOR, generator())
     load_again(box, task, home)
     (home / "hidden").chmod(0o755)
-    with pytest.raises(InputError, match="so others may read it"):
+    with pytest.raises(PrerequisiteError, match="so others may read it"):
         load_again(box, task, home)
 
 

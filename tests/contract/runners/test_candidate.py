@@ -335,8 +335,8 @@ def test_what_loading_raises_is_reported(load: Load, statement: str, exception: 
 
 
 def hostile(code: str) -> str:
-    """A program that gets at `os` behind the load check's back."""
-    return f"import numpy as np\nn = np\ndef f(x):\n    os = n.lib._npyio_impl.os\n    {code}\n    return 1.0\n"
+    """A program that gets at `os` behind the load check's back; the name `lib` keeps copies in own processes."""
+    return f"import numpy as np\nlib = os = np.zeros(1).ctypes._ctypes._os\ndef f(x):\n    {code}\n    return 1.0\n"
 
 
 @pytest.mark.parametrize(
@@ -360,8 +360,7 @@ def test_a_reply_that_a_program_forges_on_its_own_pipe_is_malformed_at_most(load
     candidate = load(
         """
         import numpy as np
-        n = np
-        os = n.lib._npyio_impl.os
+        lib = os = np.zeros(1).ctypes._ctypes._os
         def f(x):
             for descriptor in range(3, 40):
                 try:

@@ -170,8 +170,8 @@ def test_what_the_program_raises_is_passed_on_past_the_authors_own_handlers(rela
 
 
 def test_a_copy_that_dies_is_a_verdict(relay: Relay) -> None:
-    program = PROGRAM.replace("import math", "import math\nn = np").replace(
-        "return k * v", "n.lib._npyio_impl.os._exit(3)"
+    program = PROGRAM.replace("import math", "import math\nlib = os = np.zeros(1).ctypes._ctypes._os").replace(
+        "return k * v", "os._exit(3)"
     )
     verdict = relay.score(one("instances.call('g', [1], k=[0], v=Ragged([1.0], [1]))"), program)
     assert verdict == {"type": "verdict", "status": "died", "exit_code": 3, "signal": None}

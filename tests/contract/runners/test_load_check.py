@@ -75,6 +75,35 @@ REJECTED = [
     ("import numpy as np\nnp.zeros(3).tofile('a')", "attribute-not-allowed", 2),
     ("x = 1\nx.dump('a')", "attribute-not-allowed", 2),
     ("(i for i in []).gi_frame.f_back", "attribute-not-allowed", 1),
+    ("import numpy as np\nn = np; n.ma.core.inspect.os", "name-not-allowed", 2),
+    ("import numpy as np\nx = [np]", "name-not-allowed", 2),
+    ("import numpy as np\nfor n in (np,): n.load", "name-not-allowed", 2),
+    ("import numpy as np\ndef g(n=np): return n.load", "name-not-allowed", 2),
+    ("import numpy as np\ndef g(np=np): return np.load", "name-not-allowed", 2),
+    ("import numpy as np\nx = [n for n in np]", "name-not-allowed", 2),
+    ("import numpy as np\nx = [np for np in [np]]", "name-not-allowed", 2),
+    ("import numpy as np\nx = [0 for {}[np] in [1]]", "name-not-allowed", 2),
+    ("import numpy as np\ndef g():\n    global np\n    return np", "name-not-allowed", 4),
+    ("import numpy as np\ndef g(np):\n    def h():\n        global np\n        return np", "name-not-allowed", 5),
+    ("def g():\n    a = 1\n    def h():\n        nonlocal a\n        import numpy as a\n    h()\n    return a",
+     "name-not-allowed", 7),
+    ("import numpy as np\nif (n := np): pass", "name-not-allowed", 2),
+    ("import numpy as np\nprint(f'{np}')", "name-not-allowed", 2),
+    ("import numpy as np\nmatch np:\n    case n: pass", "name-not-allowed", 2),
+    ("import numpy as np\nla = np.linalg", "name-not-allowed", 2),
+    ("import numpy as np\nla = getattr(np, 'linalg')", "name-not-allowed", 2),
+    ("import numpy as np\ngetattr(getattr(np, 'ma'), 'core')", "attribute-not-allowed", 2),
+    ("import numpy as np\ngetattr(np, 'ma').core", "attribute-not-allowed", 2),
+    ("from numpy import ma\nx = (ma, 1)", "name-not-allowed", 2),
+    ("import numpy.linalg as m\nimport numpy.ma as m\nm.core", "attribute-not-allowed", 3),
+    ("class A:\n    import numpy as np\nA.np.ma.core", "import-not-allowed", 2),
+    ("match 1:\n    case object(exec=e): pass", "attribute-not-allowed", 2),
+    ("match 1:\n    case object(gi_frame=e): pass", "attribute-not-allowed", 2),
+    ("import numpy as np\n'{0.os}'.format(np)", "name-not-allowed", 2),
+    ("'{0.gi_frame}'.format(1)", "attribute-not-allowed", 1),
+    ("'{0:{1.f_back}}'.format(1, 2)", "attribute-not-allowed", 1),
+    ("str.format('{0.__class__}', 1)", "double-underscore", 1),
+    ("'{a[0].__class__}'.format_map({'a': [1]})", "double-underscore", 1),
     ("def f(:", "syntax-error", 1),
     ("return 1", "syntax-error", 1),
     ("x = 1\n\0", "syntax-error", None),
@@ -104,6 +133,12 @@ ALLOWED = [
     "x = sorted({3: 1}.items(), key=lambda pair: pair[1])",
     "x: int = 1\nassert isinstance(x, int)\ny = f'{x:>5}'",
     "match 3:\n    case int(real=r): pass",
+    "import numpy.random as r\ndef g(r): return r\nx = [r for r in range(3)]",
+    "import numpy.random as r\ndef g(x):\n    r = x - 1\n    return (lambda: r)() + r",
+    "from numpy import zeros, random\nx = list(map(abs, zeros(3)))\ny = [zeros, random.rand]",
+    "x = '{:.3f} {0[0]} {a.real}'.format\ny = '{:.3f} {a.real:>{w}}'.format(1.0, a=1, w=3)",
+    "import math\nm = math",
+    "import numpy as np\nx = np.float64\ny: np.ndarray = np.linalg.norm([1.0])\nhasattr(np, 'isclose')",
 ]
 
 
@@ -115,7 +150,7 @@ def inspection(assembled: Mapping[str, Path]) -> Iterator[ModuleType]:
         yield importlib.import_module("inspection")
     finally:
         sys.path.remove(str(assembled["python"]))
-        for name in ("inspection", "numpy_surface"):
+        for name in ("format_fields", "inspection", "module_names", "numpy_surface"):
             del sys.modules[name]
 
 
@@ -151,6 +186,39 @@ def test_a_module_that_would_hide_an_allowed_one_is_rejected(inspection: ModuleT
     with pytest.raises(inspection.Rejected) as rejected:
         inspection.inspect({"program.py": F.encode(), name: b""}, "program.py")
     assert (rejected.value.reason, rejected.value.file) == ("module-name-not-allowed", name)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("import part\npart.np.ma.core", "attribute-not-allowed"),
+        ("import part as p\np.np.load('a')", "attribute-not-allowed"),
+        ("from part import np\nnp.load('a')", "attribute-not-allowed"),
+        ("from part import np as q\nq.ma.core", "attribute-not-allowed"),
+        ("from part import *\nnp.load('a')", "attribute-not-allowed"),
+        ("from .part import np\nnp.load('a')", "attribute-not-allowed"),
+        ("from pkg import inner\ninner.np.load('a')", "attribute-not-allowed"),
+        ("import pkg.inner\npkg.inner.np.load('a')", "attribute-not-allowed"),
+        ("import part\np = part", "name-not-allowed"),
+        ("import pkg\np = pkg.inner", "name-not-allowed"),
+    ],
+)
+def test_numpy_is_followed_through_the_programs_own_modules(inspection: ModuleType, program: str, reason: str) -> None:
+    files = {
+        "program.py": (program + F).encode(),
+        "part.py": b"import numpy as np\n",
+        "pkg/__init__.py": b"from . import inner\n",
+        "pkg/inner.py": b"from part import np\nfrom part import *\n",
+    }
+    with pytest.raises(inspection.Rejected) as rejected:
+        inspection.inspect(files, "program.py")
+    assert (rejected.value.reason, rejected.value.file, rejected.value.line) == (reason, "program.py", 2)
+
+
+def test_a_program_may_use_numpy_through_its_own_modules(inspection: ModuleType) -> None:
+    program = b"import part\nfrom part import np, size\nx = part.np.zeros(3) + np.ones(size(3))" + F.encode()
+    part = b"import numpy as np\ndef size(n):\n    return n\n"
+    assert inspection.inspect({"program.py": program, "part.py": part}, "program.py").nodes > 0
 
 
 def test_the_rules_hold_for_every_module(launch: Launch) -> None:

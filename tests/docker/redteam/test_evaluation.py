@@ -146,6 +146,20 @@ def test_json_that_is_not_strict_is_an_invalid_result(evaluate: Evaluate) -> Non
         assert verdict.failure.ending is Ending.INVALID_RESULT, name
 
 
+PADDED = {
+    "a long head": 'frame(b\'{"type":"opened","pad":"\' + b\'x\' * 60_000 + b\'"}\')',
+    "a head that grows": 'frame(b\'{"type":"opened","pad":"\' + \'\\u2603\'.encode() * 20_000 + b\'"}\')',
+    "a body that leaves no room for the wrapping": 'frame(b\'{"type":"opened"}\', bytes((16 << 20) - 4))',
+    "a long body": 'frame(b\'{"type":"opened"}\')\nframe(b\'{"type":"reply","columns":[]}\', bytes(7 << 20))',
+}
+
+
+@pytest.mark.parametrize("what", PADDED)
+def test_padding_is_the_failure_of_whoever_padded(evaluate: Evaluate, what: str) -> None:
+    program = CHANNEL + f'frame(b\'{{"type":"loaded"}}\')\n{PADDED[what]}\nos._exit(0)\n'
+    assert evaluate(hostile(program)).failure is not None  # and nothing of ours has raised
+
+
 def imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

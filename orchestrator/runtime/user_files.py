@@ -1,0 +1,125 @@
+"""Files at paths that people give: read and written without waiting, without end and without surprise.
+
+A path may name a pipe, a device or a symbolic link. Reading a pipe waits for ever, reading `/dev/zero` never ends, and
+a link in a folder that somebody else filled leads to files of ours. All faults are `OSError`s, whose `strerror`
+completes the sentence "cannot read PATH: ...", so that each caller raises its own kind of error.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_FLAGS = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # opening waits for nobody at the other end
+
+
+def read_file(path: Path, limit: int, *, follow: bool = True) -> bytes:
+    """Content of a regular file.
+
+    Args:
+        path: Of the file.
+        limit: Most bytes to accept.
+        follow: Whether `path` itself may be a symbolic link to a regular file.
+
+    Raises:
+        OSError: It cannot be opened, is not a regular file, is a link that is not wanted, or is larger.
+    """
+    return _read(os.fspath(path), limit, follow=follow, folder=None)
+
+
+def read_tree(path: Path, *, max_files: int, max_bytes: int) -> dict[str, bytes]:
+    """Content of every file below a folder, by relative POSIX path; `__pycache__` is left out.
+
+    Args:
+        path: The folder itself, not a link to one.
+        max_files: Most files to accept.
+        max_bytes: Most bytes to accept, of all files together.
+
+    Raises:
+        OSError: Something in it is a symbolic link or neither a regular file nor a folder, or it is too large.
+    """
+    if path.is_symlink():
+        raise _fault(errno.ELOOP, "it is a symbolic link to a folder; give the folder itself", path)
+    files: dict[str, bytes] = {}
+    room = max_bytes
+    for root, folders, names, descriptor in os.fwalk(path, onerror=_stop):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted((*folders, *names)):
+            place = os.path.relpath(Path(root, name), path)
+            kind = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(kind):
+                continue
+            if not stat.S_ISREG(kind):
+                what = "a symbolic link" if stat.S_ISLNK(kind) else "neither a file nor a folder"
+                raise _fault(errno.EINVAL, f"{place!r} in it is {what}; put the file itself there", path)
+            if len(files) == max_files:
+                raise _fault(errno.EFBIG, f"it holds more than {max_files} files", path)
+            files[place] = _read(name, room, follow=False, folder=descriptor)
+            room -= len(files[place])
+    return files
+
+
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """See now whether `write_file` may write there; what can only fail while writing still can.
+
+    Raises:
+        OSError: A link or something that is no regular file is there, or a file that may not be overwritten.
+    """
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(kind) or not stat.S_ISREG(kind):
+        what = "a symbolic link" if stat.S_ISLNK(kind) else "not a regular file"
+        raise _fault(errno.EINVAL, f"it is {what}", path)
+    if not overwrite:
+        raise _fault(errno.EEXIST, "it exists", path)
+
+
+def write_file(path: Path, content: bytes, *, overwrite: bool) -> None:
+    """Write a regular file and make its folder; never through a link at `path`, never into a pipe or device.
+
+    Args:
+        path: Of the file.
+        content: All of it.
+        overwrite: Whether a regular file that is there may be replaced.
+
+    Raises:
+        OSError: It cannot be written, or something is there that may not be replaced.
+    """
+    check_target(path, overwrite=overwrite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    create = os.O_CREAT | (0 if overwrite else os.O_EXCL)
+    descriptor = os.open(path, os.O_WRONLY | create | os.O_NOFOLLOW | _FLAGS, 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        _require_regular(descriptor, path)
+        file.truncate(0)  # not at opening: a device or pipe must not be touched at all
+        file.write(content)
+
+
+def _read(name: str, limit: int, *, follow: bool, folder: int | None) -> bytes:
+    flags = os.O_RDONLY | _FLAGS | (0 if follow else os.O_NOFOLLOW)
+    with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
+        _require_regular(file.fileno(), name)
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise _fault(errno.EFBIG, f"it has over {limit} bytes", name)
+    return content
+
+
+def _require_regular(descriptor: int, path: str | Path) -> None:
+    kind = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(kind):
+        raise _fault(errno.EISDIR, "it is a folder", path)
+    if not stat.S_ISREG(kind):
+        raise _fault(errno.EINVAL, "it is not a regular file", path)
+
+
+def _fault(number: int, reason: str, path: str | Path) -> OSError:
+    return OSError(number, reason, os.fspath(path))
+
+
+def _stop(error: OSError) -> None:
+    raise error
