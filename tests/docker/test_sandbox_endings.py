@@ -15,28 +15,11 @@ from orchestrator.domain.policies import MIB, Purpose
 from orchestrator.errors import Cancelled
 from orchestrator.runtime.workers import spawn
 from orchestrator.sandbox.adapter import DockerSandbox
+from tests.docker.redteam.hostility import CHANNEL
 
 pytestmark = pytest.mark.docker
 
 Run = Callable[..., Any]
-
-CHANNEL = """
-import fcntl, os, stat, struct
-def channel():
-    for fd in range(3, 256):
-        try:
-            if stat.S_ISFIFO(os.fstat(fd).st_mode) and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
-                return fd
-        except OSError:
-            pass
-def put(data):
-    fd = channel()
-    while data:
-        data = data[os.write(fd, data):]
-def frame(head, body=b""):
-    put(struct.pack(">II", len(head), len(body)) + head + body)
-"""
-"""A hostile program finds the runner's own descriptor and writes to it."""
 
 
 @pytest.fixture(autouse=True)
