@@ -84,6 +84,10 @@ class Container:
             out_of_memory=reading.out_of_memory,
         )
 
+    def wants_cpu(self) -> bool | None:
+        """Whether something in it runs or waits for a processor; None: that cannot be seen."""
+        return None if self._meter is None else self._meter.wants_cpu()
+
     def is_virgin(self) -> bool:
         """Whether it still waits for its first frame, and will go on to for a while."""
         age = time.monotonic() - self.created_at

@@ -42,6 +42,10 @@ class Meter(Protocol):
         """
         ...
 
+    def wants_cpu(self) -> bool | None:
+        """Whether a process or thread of it runs or waits for a processor; None: that cannot be seen."""
+        ...
+
 
 def meter_for(engine: Engine, container: str, pid: int, *, processes: Path = _PROCESSES) -> Meter:
     """The best meter for a running container.
@@ -53,21 +57,23 @@ def meter_for(engine: Engine, container: str, pid: int, *, processes: Path = _PR
         processes: Where processes are listed.
     """
     groups = _groups(processes / str(pid) / "cgroup", container)
-    if groups is not None and CgroupMeter(groups).read() is not None:
-        return CgroupMeter(groups)
+    if groups is not None and CgroupMeter(groups, processes=processes).read() is not None:
+        return CgroupMeter(groups, processes=processes)
     return StatisticsMeter(engine, container)
 
 
 class CgroupMeter:
     """Reads the control groups (version 1 or 2) of a container on this machine."""
 
-    def __init__(self, groups: Mapping[str, Path]) -> None:
+    def __init__(self, groups: Mapping[str, Path], *, processes: Path = _PROCESSES) -> None:
         """Read these directories.
 
         Args:
             groups: By controller (version 1), or one under the empty name (version 2).
+            processes: Where processes are listed.
         """
         self._groups = groups
+        self._processes = processes
 
     def read(self) -> Reading | None:
         """As `Meter`; None once the container has ended."""
@@ -76,6 +82,15 @@ class CgroupMeter:
             return self._separate() if "memory" in self._groups else self._unified(self._groups[""])
         except (OSError, KeyError, ValueError):
             return None
+
+    def wants_cpu(self) -> bool | None:
+        """As `Meter`."""
+        group = self._groups.get("pids", self._groups.get(""))
+        try:
+            processes = [] if group is None else (group / "cgroup.procs").read_text().split()
+        except OSError:
+            return None
+        return any(_is_runnable(self._processes / process) for process in processes)
 
     def _separate(self) -> Reading:
         memory, pids = self._groups["memory"], self._groups["pids"]
@@ -109,6 +124,10 @@ class StatisticsMeter:
         stats = self._engine.stats(self._container)
         return None if stats is None else reading_of(stats)
 
+    def wants_cpu(self) -> bool | None:
+        """As `Meter`; the engine does not say."""
+        return None
+
 
 def reading_of(stats: Mapping[str, Any]) -> Reading | None:
     """The engine's statistics as a reading; None: they are those of a container that does not run."""
@@ -138,6 +157,18 @@ def _groups(path: Path, container: str) -> dict[str, Path] | None:
             if container in group:
                 groups[controller] = _CGROUPS / controller / os.path.relpath(group, "/")
     return groups or None
+
+
+def _is_runnable(process: Path) -> bool:
+    """Whether a thread of a process is in state R; one that has ended meanwhile is not."""
+    try:
+        # The name stands in brackets and may hold anything, brackets and spaces too.
+        return any(
+            (thread / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "R"
+            for thread in (process / "task").iterdir()
+        )
+    except (OSError, IndexError):
+        return False
 
 
 def _counter(path: Path, name: str) -> int:

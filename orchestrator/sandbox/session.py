@@ -19,6 +19,7 @@ from orchestrator.sandbox.endings import Evidence, classify, foreign_act
 from orchestrator.sandbox.engine import Engine
 from orchestrator.sandbox.meters import Reading
 from orchestrator.sandbox.records import record_of
+from orchestrator.sandbox.starvation import Starvation
 
 WATCH_SECONDS = 0.1
 FIRST_WATCH_SECONDS = 0.01  # then twice as long each time, so that a short run has a reading, too
@@ -67,6 +68,7 @@ class ContainerSession:
         self._cpu_cap = self._limits.cpu_seconds
         self._met = _Limits()
         self._last: Reading | None = None
+        self._starvation = Starvation(self._limits.cpus)
         self._watcher: Worker[None] | None = None
         self._over = threading.Event()
         self._cancelled = threading.Event()
@@ -180,7 +182,9 @@ class ContainerSession:
                 return
             self._check_wall()
             try:
-                self._judge(self._container.read())
+                reading = self._container.read()
+                self._judge(reading)
+                self._look_for_starvation(reading)
                 missed = 0
             except (SandboxError, EngineUnavailable) as error:
                 missed += 1
@@ -208,8 +212,26 @@ class ContainerSession:
             return
         self._channel.close()
 
+    def _look_for_starvation(self, reading: Reading | None) -> None:
+        """In the second half of its wall time, which code that computes never reaches on a machine with room for it."""
+        now = time.monotonic()
+        if reading is None or reading.cpu_seconds is None or now < self._started_at + self._limits.wall_seconds / 2:
+            return
+        wants_cpu = self._container.wants_cpu()
+        if wants_cpu is not None:
+            self._starvation.sample(now, reading.cpu_seconds, wants_cpu=wants_cpu)
+
+    def _require_a_fair_share(self) -> None:
+        if self._met.wall is not None and self._starvation.was_starved:
+            msg = (
+                f"container {self._container.name} had no processor to run on: it {self._met.wall} and mostly waited "
+                "for one; repeat it when the machine is less busy, or grant more wall_seconds"
+            )
+            raise SandboxError(msg)
+
     def _conclude(self, claim: Ending) -> Outcome:
         self._stop_watching()
+        self._require_a_fair_share()
         ended_by_itself = self._channel.ended_by_itself
         if not self._channel.has_ended:
             self._judge(self._container.read())

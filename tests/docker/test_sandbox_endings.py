@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +14,25 @@ import pytest
 from orchestrator.domain.frames import Frame, pack_blobs
 from orchestrator.domain.outcomes import Ending
 from orchestrator.domain.policies import MIB, Purpose
-from orchestrator.errors import Cancelled
+from orchestrator.errors import Cancelled, SandboxError
+from orchestrator.ports import SessionRequest
 from orchestrator.runtime.workers import spawn
 from orchestrator.sandbox.adapter import DockerSandbox
+from orchestrator.sandbox.engine import Engine
 from tests.docker.redteam.hostility import CHANNEL
 
 pytestmark = pytest.mark.docker
 
 Run = Callable[..., Any]
+
+
+def cpu_quota(engine: Engine, container: str) -> Path | None:
+    """Where a container's share of the processors is set; None: version 2 of control groups, or another machine."""
+    pid = (engine.inspect(container) or {})["State"]["Pid"]
+    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    group = next((line.split(":", 2)[2] for line in lines if "cpu" in line.split(":")[1].split(",")), "none")
+    quota = Path("/sys/fs/cgroup/cpu") / group.lstrip("/") / "cpu.cfs_quota_us"
+    return quota if os.access(quota, os.W_OK) else None
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +86,26 @@ def test_r8_a_program_that_sleeps_and_ignores_signals_ends_at_its_deadline(load:
     assert "wall_seconds" in ended.outcome.detail
     assert 1.5 <= ended.outcome.wall_seconds < 1.5 + 2
     assert time.monotonic() - start < 1.5 + 2 + 3  # start-up and removal included
+
+
+def compute_without_a_processor(sandbox: DockerSandbox, engine: Engine, request: SessionRequest) -> None:
+    table, body = pack_blobs({"program.py": b"while True:\n    pass\n"})
+    with sandbox.session(request) as session:
+        quota = cpu_quota(engine, session._container.id)
+        if quota is None:
+            pytest.skip("the control groups of containers cannot be written here")
+        session.send(Frame({"type": "start", "blobs": table, "entry": "program.py", "functions": {}}, body))
+        quota.write_text("1000")  # of 100,000 microseconds: as if others took the processors
+        while session.receive() is not None:
+            pass
+        session.finish(Ending.NO_RESULT)
+
+
+def test_a_program_that_got_no_processor_is_not_blamed_for_the_time(
+    sandbox: DockerSandbox, engine: Engine, request_for: Callable[..., SessionRequest]
+) -> None:
+    with pytest.raises(SandboxError, match="no processor to run on"):
+        compute_without_a_processor(sandbox, engine, request_for(Purpose.CANDIDATE, wall_seconds=4.0))
 
 
 def test_r7_a_busy_loop_ends_at_its_cpu_limit(load: Run) -> None:
