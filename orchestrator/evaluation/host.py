@@ -12,7 +12,7 @@ from orchestrator.domain.frames import Frame
 from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.policies import Limits, MountRole, Purpose
 from orchestrator.domain.verdicts import Failure, Verdict
-from orchestrator.errors import EvaluatorError
+from orchestrator.errors import EvaluatorError, SandboxError
 from orchestrator.evaluation import claims
 from orchestrator.evaluation.hidden import SplitStore, files_digest, task_files
 from orchestrator.evaluation.relay import Relay, load
@@ -119,14 +119,16 @@ class EvaluatorHost:
             if isinstance(program, Failure):
                 return sheet.verdict(program, candidate.finish(program.ending))
             candidate.cap_cpu(limits.cpu_seconds)
+            began = self._clock()
             with open_session(self._sandbox, self._request(Purpose.EVALUATOR, run_id, attempt_id)) as evaluator:
+                start_seconds = self._clock() - began
                 sheet.fingerprint["evaluator_image"] = evaluator.image_digest
                 relay = Relay(self._task, evaluator, candidate, self._clock)
                 said = relay.until_verdict(self._start(program))
                 result = said if isinstance(said, Failure) else self._result(said, payload)
                 claim = result.ending if isinstance(result, Failure) else Ending.OK
                 outcome, evaluators = finish_both(candidate, claim, evaluator)
-                self._require_own_fault(outcome, limits, relay.evaluator_seconds)
+                self._require_own_fault(outcome, limits, start_seconds, relay.evaluator_seconds)
                 if isinstance(said, Frame):  # else it was waiting for a candidate that had failed
                     self._require_no_limit_met(evaluators)
                 return sheet.verdict(result, outcome)
@@ -155,20 +157,28 @@ class EvaluatorHost:
             msg = f"the evaluator of {self._task.name!r} met a limit: {outcome.ending.value}, {outcome.detail}"
             raise EvaluatorError(msg)
 
-    def _require_own_fault(self, outcome: Outcome, limits: Limits, evaluator_seconds: float) -> None:
-        """A candidate's wall limit also runs while it waits; if it mostly waited, the evaluator was too slow.
+    def _require_own_fault(
+        self, outcome: Outcome, limits: Limits, start_seconds: float, evaluator_seconds: float
+    ) -> None:
+        """A candidate's wall limit also runs while it waits; if it mostly waited, somebody else was too slow.
 
         Raises:
-            EvaluatorError: It was; the candidate stays unscored.
+            SandboxError: It waited longer for the evaluator's container to start than for what ran in it.
+            EvaluatorError: It waited longer for the evaluator; either way the candidate stays unscored.
         """
         if outcome.ending is not Ending.TIMEOUT or outcome.wall_seconds < limits.wall_seconds:
             return
-        if evaluator_seconds > (1 - _OWN_SHARE) * outcome.wall_seconds:
-            msg = (
-                f"the evaluator of {self._task.name!r} took {evaluator_seconds:.1f} s of the candidate's "
-                f"{limits.wall_seconds:g} s (wall_seconds); make it faster, or give the candidate more in the policy"
-            )
-            raise EvaluatorError(msg)
+        if start_seconds + evaluator_seconds <= (1 - _OWN_SHARE) * outcome.wall_seconds:
+            return
+        of_its_time = f"of the candidate's {limits.wall_seconds:g} s (wall_seconds)"
+        if start_seconds > evaluator_seconds:
+            msg = f"starting the evaluator's container took {start_seconds:.1f} s {of_its_time}; repeat it"
+            raise SandboxError(msg)
+        msg = (
+            f"the evaluator of {self._task.name!r} took {evaluator_seconds:.1f} s {of_its_time}; make it faster, or "
+            "give the candidate more in the policy"
+        )
+        raise EvaluatorError(msg)
 
     def _prepared(self, run_id: str) -> _Prepared:
         with self._lock:

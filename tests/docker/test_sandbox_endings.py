@@ -330,3 +330,24 @@ def test_a_session_that_was_never_used_ends_without_a_result(sandbox: DockerSand
     with sandbox.session(request_for(Purpose.CANDIDATE)) as session:
         pass
     assert session.finish().ending is Ending.NO_RESULT
+
+
+@pytest.mark.parametrize(
+    ("place", "fill"),
+    [
+        ("/tmp", "f.write(b'x' * 100_000)"),  # noqa: S108 - in the container
+        ("/tmp", "open(f'/tmp/{next(n)}', 'w').close()"),  # noqa: S108 - likewise
+        ("/dev/shm", "f.write(b'x' * 100_000)"),  # noqa: S108 - likewise
+    ],
+)
+def test_r10_a_script_that_fills_a_disk_is_told_from_one_that_breaks_the_runner(
+    analyse: Run, place: str, fill: str
+) -> None:
+    script = (
+        f"import itertools\nn = itertools.count()\nf = open('{place}/x', 'wb', 0)\n"
+        f"try:\n    while True:\n        {fill}\nexcept OSError as error:\n    print(error.strerror)\n"
+    )
+    ended = analyse(script)
+    assert ended.printed == b"No space left on device\n"
+    assert ended.frames[-1].head == {"type": "done", "exit_code": 0, "signal": None, "disk_full": True}
+    assert ended.ending is Ending.OK

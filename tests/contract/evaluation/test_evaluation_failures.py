@@ -98,7 +98,7 @@ def test_a_candidate_is_not_blamed_for_the_time_its_evaluator_took(
     box: ScriptedSandbox, task: Task, store: SplitStore
 ) -> None:
     box.play(Purpose.EVALUATOR, generator())
-    readings = iter([0.0, 40.0])  # around the evaluator's turn
+    readings = iter([0.0, 5.0, 5.0, 45.0])  # around the start of the evaluator's container, and around its turn
     slow = EvaluatorHost(box, task, "hidden", store, clock=lambda: next(readings))
     box.play(Purpose.CANDIDATE, after_loading(), sees=Ending.TIMEOUT, wall_seconds=60.0)
     box.play(Purpose.EVALUATOR, evaluator(scored()))
@@ -106,9 +106,21 @@ def test_a_candidate_is_not_blamed_for_the_time_its_evaluator_took(
         evaluate(slow)
 
 
+def test_a_candidate_is_not_blamed_for_the_time_the_evaluators_container_took_to_start(
+    box: ScriptedSandbox, task: Task, store: SplitStore
+) -> None:
+    box.play(Purpose.EVALUATOR, generator())
+    readings = iter([0.0, 58.0, 58.0, 59.0])
+    slow = EvaluatorHost(box, task, "hidden", store, clock=lambda: next(readings))
+    box.play(Purpose.CANDIDATE, after_loading(), sees=Ending.TIMEOUT, wall_seconds=60.0)
+    box.play(Purpose.EVALUATOR, evaluator(scored()))
+    with pytest.raises(SandboxError, match=r"starting the evaluator's container took 58.0 s of the candidate's 60 s"):
+        evaluate(slow)
+
+
 def test_a_candidate_that_took_the_time_itself_times_out(box: ScriptedSandbox, task: Task, store: SplitStore) -> None:
     box.play(Purpose.EVALUATOR, generator())
-    readings = iter([0.0, 10.0])
+    readings = iter([0.0, 5.0, 5.0, 15.0])
     slow = EvaluatorHost(box, task, "hidden", store, clock=lambda: next(readings))
     box.play(Purpose.CANDIDATE, after_loading(), sees=Ending.TIMEOUT, wall_seconds=60.0)
     box.play(Purpose.EVALUATOR, evaluator(scored()))
