@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from orchestrator.domain.audit import AuditRecord
+from orchestrator.domain.budgets import Account, Spend
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.conversation import Conversation, Reply, Sampling, ToolSpec, Usage
+from orchestrator.domain.data_access import Access
 from orchestrator.domain.frames import Frame
 from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.policies import Limits, MountRole, Policy, Purpose
+from orchestrator.domain.sql import Description, QueryResult
 from orchestrator.domain.verdicts import Verdict
 
 
@@ -105,6 +108,14 @@ class Sandbox(Protocol):
         """
         ...
 
+    def has_volume(self, digest: str) -> bool:
+        """Whether a volume with this content is there, so that a mount can name it without importing it again.
+
+        Raises:
+            SandboxError: The engine failed, or `digest` is none.
+        """
+        ...
+
     def warm(self, request: SessionRequest, count: int) -> None:
         """Keep up to `count` virgin containers ready for requests of this purpose, mounts and limits."""
         ...
@@ -144,6 +155,56 @@ class Evaluator(Protocol):
             SandboxError: The sandbox failed; the candidate stays unscored.
             EvaluatorError: The task's own code failed; the candidate stays unscored.
             Cancelled: An operator asked to stop.
+        """
+        ...
+
+
+class Database(Protocol):
+    """One database in one trust domain: its containers run queries of no other database and no other domain.
+
+    Predicted and gold SQL are two domains. Thread-safe; queries of one object may wait for each other.
+    """
+
+    @property
+    def name(self) -> str:
+        """Id in its data set."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Of the volume that is mounted, the hidden columns taken away already."""
+        ...
+
+    @property
+    def description(self) -> Description:
+        """Schema and values as generated SQL may see them."""
+        ...
+
+    @property
+    def access(self) -> Access:
+        """What is kept back, and the limits of one query."""
+        ...
+
+    def query(self, sql: str, *, attempt_id: str, reverse: bool = False) -> QueryResult:
+        """Run one query through the gate, the policy and the sandbox. Failing in any way is a status.
+
+        Args:
+            sql: Untrusted.
+            attempt_id: The journal id of the step it belongs to.
+            reverse: Give unordered rows in another order (`reverse_unordered_selects`), to see whether it matters.
+
+        Raises:
+            SandboxError: The sandbox failed; the query has no result.
+            Cancelled: An operator asked to stop.
+        """
+        ...
+
+    def query_all(self, queries: Sequence[str], *, attempt_id: str) -> list[QueryResult]:
+        """The results of many queries in their order, each as `query` gives it; quicker than one by one.
+
+        Raises:
+            SandboxError: As `query`.
+            Cancelled: As `query`.
         """
         ...
 
@@ -204,6 +265,39 @@ class LanguageModel(Protocol):
         Raises:
             ModelError: No answer could be had.
             Cancelled: An operator asked to stop.
+        """
+        ...
+
+
+class Reservation(AbstractContextManager["Reservation"], Protocol):
+    """Spending set aside; leaving its block unsettled charges it in full and counts it as lost. Thread-safe."""
+
+    def settle(self, actual: Spend) -> None:
+        """Replace the reservation by what was really spent; what is over it is charged as well."""
+        ...
+
+    def release(self) -> None:
+        """Give everything back: nothing was spent."""
+        ...
+
+
+class Ledger(Protocol):
+    """What may be spent, what is set aside and what was spent. Thread-safe."""
+
+    def reserve(self, amounts: Spend, account: Account) -> Reservation:
+        """Set spending aside, at its worst case.
+
+        Raises:
+            BudgetExhausted: A ceiling does not cover it; nothing was set aside.
+            InputError: Its price is unknown although there is a ceiling in US dollars.
+        """
+        ...
+
+    def charge(self, amounts: Spend, account: Account, *, lost: bool = False) -> None:
+        """Record what an earlier process spent, as its journal tells; ceilings do not stop it, since it is spent.
+
+        Raises:
+            InputError: Its price is unknown although there is a ceiling in US dollars.
         """
         ...
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from orchestrator.domain.budgets import Budget
 from orchestrator.domain.policies import Runtime
 from orchestrator.errors import InputError
 from orchestrator.evaluation.task_spec import TaskSpec
 from orchestrator.methods.agentic_evolve import Settings
-from orchestrator.runtime.budgets import Budget
 
 _SMALLEST_USD = Decimal("0.000001")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from orchestrator.domain.budgets import Account, Spend
 from orchestrator.errors import BudgetExhausted
-from orchestrator.runtime.budgets import Account, Spend
 from orchestrator.runtime.ledger import Ledger, Reservation
 
 

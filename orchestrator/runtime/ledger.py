@@ -12,8 +12,8 @@ from decimal import Decimal
 from types import TracebackType
 from typing import Self
 
+from orchestrator.domain.budgets import Account, Budget, LedgerSnapshot, Resource, Spend
 from orchestrator.errors import BudgetExhausted, InputError
-from orchestrator.runtime.budgets import Account, Budget, LedgerSnapshot, Resource, Spend
 
 
 class Reservation:

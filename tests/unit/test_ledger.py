@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.domain.budgets import Account, Budget, LedgerSnapshot, Resource, Spend
 from orchestrator.domain.conversation import Usage
 from orchestrator.domain.records import from_record, to_record
 from orchestrator.errors import BudgetExhausted, InputError
-from orchestrator.runtime.budgets import Account, Budget, LedgerSnapshot, Resource, Spend
 from orchestrator.runtime.ledger import Ledger, Reservation
 from orchestrator.runtime.workers import CancelToken, WorkerGroup
 

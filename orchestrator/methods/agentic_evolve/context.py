@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from orchestrator.domain.budgets import Account, Spend
 from orchestrator.domain.conversation import ToolSpec
 from orchestrator.domain.tasks import TaskView
 from orchestrator.methods.agentic_evolve.entries import Entry
@@ -13,7 +14,6 @@ from orchestrator.methods.agentic_evolve.events import Progress
 from orchestrator.methods.agentic_evolve.exchange import Exchange
 from orchestrator.methods.agentic_evolve.ports import RunPorts
 from orchestrator.methods.agentic_evolve.settings import Settings
-from orchestrator.runtime.budgets import Account, Spend
 from orchestrator.runtime.workers import CancelToken
 from orchestrator.search.replay import Record, Steps
 

@@ -6,7 +6,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator.domain.candidates import Candidate, FileTree
 from orchestrator.domain.records import from_record, to_record
@@ -16,7 +18,24 @@ from orchestrator.errors import EvaluatorError, RunStateError
 from orchestrator.ports import Journal
 
 INITIAL = "initial"
-_COMMIT_ID = re.compile(r"i(?P<island>\d+)-c(?P<number>\d+)")
+_COMMIT_ID = re.compile(r"i(?P<island>\d{1,9})-c(?P<number>\d{1,9})")
+Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+"""Of files, or of one file's content."""
+EntryId = Annotated[str, Field(pattern=rf"^(?:{INITIAL}|i[0-9]{{1,9}}-c[0-9]{{1,9}})$")]
+"""Of a candidate within its run."""
+
+
+class _Stored(BaseModel):
+    """What the journal keeps of a candidate; whoever wrote it may have added to it."""
+
+    model_config = ConfigDict(strict=True)
+
+    payload: Digest
+    files: dict[str, Digest]
+    verdict: dict[str, Any]
+    description: str = "the initial program"
+    parents: list[EntryId] = []
+    duplicate_of: EntryId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,19 +103,6 @@ def entry_record(entry: Entry, journal: Journal) -> dict[str, Any]:
     return record
 
 
-def load_tree(record: Mapping[str, Any], journal: Journal) -> FileTree:
-    """The files of a record.
-
-    Raises:
-        RunStateError: The blobs do not have the recorded digest.
-    """
-    tree = FileTree({path: journal.get_blob(digest) for path, digest in record["files"].items()})
-    if tree.digest != record["payload"]:
-        msg = f"the journal names files with digest {record['payload']}, its blobs give {tree.digest}; it is damaged"
-        raise RunStateError(msg)
-    return tree
-
-
 def load_entry(entry_id: str, journal: Journal) -> Entry:
     """A candidate by id.
 
@@ -114,21 +120,22 @@ def entry_from_record(entry_id: str, record: Mapping[str, Any], journal: Journal
     """The inverse of `entry_record`.
 
     Raises:
-        RunStateError: The journal is damaged.
+        RunStateError: The record is none of a candidate, or the journal lacks its files.
     """
     island, number = (None, 0) if entry_id == INITIAL else _parts(entry_id)
+    stored = _stored(entry_id, record)
     candidate = Candidate(
         id=entry_id,
-        payload=load_tree(record, journal),
-        parents=tuple(record.get("parents", ())),
-        description=record.get("description", "the initial program"),
+        payload=_tree(stored, journal),
+        parents=tuple(stored.parents),
+        description=stored.description,
     )
     return Entry(
         candidate=candidate,
-        verdict=from_record(Verdict, record["verdict"]),
+        verdict=from_record(Verdict, stored.verdict),
         island=island,
         number=number,
-        duplicate_of=record.get("duplicate_of"),
+        duplicate_of=stored.duplicate_of,
     )
 
 
@@ -161,6 +168,25 @@ def check_verdict(verdict: Verdict, task: TaskView, entry_id: str) -> Verdict:
             )
             raise EvaluatorError(msg)
     return verdict
+
+
+def _stored(entry_id: str, record: Mapping[str, Any]) -> _Stored:
+    try:
+        return _Stored.model_validate(dict(record))
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        key = entry_key(entry_id)
+        msg = f"the record of {key!r} is damaged ({reason}); restore the run from a copy, or remove it"
+        raise RunStateError(msg) from error
+
+
+def _tree(stored: _Stored, journal: Journal) -> FileTree:
+    tree = FileTree({path: journal.get_blob(digest) for path, digest in stored.files.items()})
+    if tree.digest != stored.payload:
+        msg = f"the journal names files with digest {stored.payload}, its blobs give {tree.digest}; it is damaged"
+        raise RunStateError(msg)
+    return tree
 
 
 def _parts(entry_id: str) -> tuple[int, int]:

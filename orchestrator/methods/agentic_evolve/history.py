@@ -9,17 +9,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from orchestrator.domain.conversation import Reply, Usage
 from orchestrator.domain.outcomes import Ending
 from orchestrator.domain.records import from_record
 from orchestrator.errors import RunStateError
 from orchestrator.methods.agentic_evolve.entries import INITIAL, Entry, commit_id, entry_from_record
-from orchestrator.methods.agentic_evolve.history_records import check_entry, check_header, record_of
+from orchestrator.methods.agentic_evolve.history_records import (
+    check_entry,
+    check_header,
+    check_known,
+    checked_usage,
+    record_of,
+)
 from orchestrator.methods.agentic_evolve.results import RunResult
-from orchestrator.ports import Journal
+from orchestrator.ports import AnalysisResult, Journal
 from orchestrator.search.archive import Grid
 
 _STEP_KEY = re.compile(r"i(?P<island>\d+)/(?P<kind>request|analysis|commit|migration|stop)(?:/(?P<name>.+))?")
+_SHOWN = TypeAdapter(list[str])
 _ANNOUNCED = re.compile(r"(?P<number>\d+)(?:/\d+)?/sent")
 
 
@@ -192,6 +201,7 @@ def read_history(journal: Journal) -> History:
         with record_of(INITIAL):
             first = check_entry(entry_from_record(INITIAL, initial, journal), header)
     steps: list[Step] = []
+    known = {INITIAL}
     consumption: dict[int, Consumption] = {}
     stops: dict[int, str] = {}
     for island, kind, name, record in _island_records(journal):
@@ -200,8 +210,12 @@ def read_history(journal: Journal) -> History:
             if kind == "stop":
                 stops[island] = str(record["reason"])
             step = _step(island, kind, name, record, journal)
-            if step is not None:
-                steps.append(check_entry(step, header) if isinstance(step, Entry) else step)
+            if isinstance(step, Entry):
+                check_known((*step.candidate.parents, step.duplicate_of), known)
+                known.add(check_entry(step, header).id)
+            elif isinstance(step, Shown):
+                check_known(step.ids, known)
+            steps += [] if step is None else [step]
     for island, lost in _lost(journal).items():
         consumption[island] = consumption.get(island, Consumption()) + lost
     return History(
@@ -229,9 +243,12 @@ def _step(island: int, kind: str, name: str, record: Mapping[str, Any], journal:
         case "commit":
             return entry_from_record(commit_id(island, int(name.removeprefix("c"))), record, journal)
         case "migration":
-            return Shown(island=island, migration=int(name), ids=tuple(map(str, record["shown"])))
+            return Shown(island=island, migration=int(name), ids=tuple(_SHOWN.validate_python(record["shown"])))
         case "request" if name.isdigit():
             return Answered(island=island, number=int(name), reply=from_record(Reply, record["reply"]))
+        case "analysis":
+            from_record(AnalysisResult, record["result"])
+            return None
         case _:
             return None
 
@@ -241,7 +258,7 @@ def _consumed(kind: str, name: str, record: Mapping[str, Any]) -> Consumption:
         case "analysis":
             return Consumption(analyses=1)
         case "request" if name.isdigit():
-            return Consumption(requests=1, usage=from_record(Reply, record["reply"]).usage)
+            return Consumption(requests=1, usage=checked_usage(from_record(Reply, record["reply"]).usage))
         case _:
             return Consumption()
 
@@ -255,12 +272,13 @@ def _lost(journal: Journal) -> dict[int, Consumption]:
             continue
         with record_of(_key(island, kind, name)):
             if match := _ANNOUNCED.fullmatch(name):
-                announced.setdefault((island, int(match["number"])), []).append(from_record(Usage, record["reserved"]))
+                reserved = checked_usage(from_record(Usage, record["reserved"]))
+                announced.setdefault((island, int(match["number"])), []).append(reserved)
             else:
                 answered.add((island, int(name)))
     lost: dict[int, Consumption] = {}
-    for (island, number), reserved in announced.items():
-        for usage in reserved[:-1] if (island, number) in answered else reserved:
+    for (island, number), usages in announced.items():
+        for usage in usages[:-1] if (island, number) in answered else usages:
             if usage != Usage():  # a repeatable model announces that nothing can be lost
                 lost[island] = lost.get(island, Consumption()) + Consumption(usage=usage, lost=1)
     return lost

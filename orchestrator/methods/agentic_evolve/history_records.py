@@ -6,14 +6,19 @@ A record's digest says that it was not damaged, not that this version wrote it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from orchestrator.domain.conversation import Usage
 from orchestrator.errors import InputError, RunStateError
 from orchestrator.methods.agentic_evolve.entries import Entry
+
+_MAX_TOKENS = 10**15
+_MAX_USD = Decimal(10**12)
 
 
 class _Settings(BaseModel):
@@ -54,7 +59,7 @@ def record_of(key: str) -> Iterator[None]:
     """
     try:
         yield
-    except (InputError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (InputError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {str(error)[:200]}"
         if isinstance(error, RunStateError) and repr(key) in reason:
             raise
@@ -74,6 +79,32 @@ def check_header(header: Mapping[str, Any]) -> None:
         first = error.errors(include_input=False, include_url=False)[0]
         msg = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise ValueError(msg) from error
+
+
+def check_known(ids: Iterable[str | None], known: Container[str]) -> None:
+    """Accept candidates that were recorded before; None stands for no candidate.
+
+    Raises:
+        ValueError: One was not.
+    """
+    for candidate in ids:
+        if candidate is not None and candidate not in known:
+            msg = f"it names {candidate[:40]!r}, which was not recorded before it"
+            raise ValueError(msg)
+
+
+def checked_usage(usage: Usage) -> Usage:
+    """Return what can be summed and charged.
+
+    Raises:
+        ValueError: A part is negative, not finite, or more than any model call can take.
+    """
+    tokens = (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
+    usd = Decimal(0) if usage.usd is None else usage.usd
+    if not all(0 <= count <= _MAX_TOKENS for count in tokens) or not usd.is_finite() or not 0 <= usd <= _MAX_USD:
+        msg = f"its usage is not possible: {tokens} tokens, {usd:.6g} US dollars"
+        raise ValueError(msg)
+    return usage
 
 
 def check_entry(entry: Entry, header: Mapping[str, Any]) -> Entry:

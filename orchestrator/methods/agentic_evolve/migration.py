@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.domain.budgets import Account, Spend
 from orchestrator.methods.agentic_evolve.archive import IslandArchive
 from orchestrator.methods.agentic_evolve.context import RunContext
 from orchestrator.methods.agentic_evolve.entries import Entry, fitness_of, load_entry
-from orchestrator.runtime.budgets import Account, Spend
 from orchestrator.search.islands import ring_neighbours
 from orchestrator.search.migration import select_migrants
 

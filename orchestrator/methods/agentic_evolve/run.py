@@ -114,6 +114,7 @@ def _open(steps: Steps, record: Mapping[str, Any]) -> None:
     known = steps.recorded("run") or steps.once("run", lambda: record)
     for field in _COMPARED:
         _compare(field, record[field], known.get(field))
+    read_history(steps.journal)  # what is damaged in it is named before anything is done, and by its key
 
 
 def _compare(field: str, ours: Any, theirs: Any) -> None:  # noqa: ANN401 - any part of a JSON document

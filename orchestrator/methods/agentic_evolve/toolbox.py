@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from orchestrator.domain.budgets import Account, Spend
 from orchestrator.domain.candidates import Candidate, FileTree
 from orchestrator.domain.conversation import ToolCall, ToolResult
 from orchestrator.domain.records import from_record, to_record
@@ -28,7 +29,6 @@ from orchestrator.methods.agentic_evolve.migration import Migration
 from orchestrator.methods.agentic_evolve.tools import checked_arguments, refusal, success
 from orchestrator.methods.agentic_evolve.workspace import ToolError, Workspace
 from orchestrator.ports import AnalysisResult
-from orchestrator.runtime.budgets import Account, Spend
 
 Tell = Callable[[Event, str], None]
 

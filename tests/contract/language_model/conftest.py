@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from orchestrator.domain.budgets import Budget
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.conversation import Conversation, Reply, Sampling, ToolSpec, Usage
 from orchestrator.domain.outcomes import Ending, Outcome
@@ -29,7 +30,6 @@ from orchestrator.llm.replay import ReplayModel
 from orchestrator.methods.agentic_evolve import RunPorts, RunResult, Settings
 from orchestrator.methods.agentic_evolve.run import run_agentic_evolve
 from orchestrator.ports import AnalysisResult, LanguageModel
-from orchestrator.runtime.budgets import Budget
 from orchestrator.runtime.ledger import Ledger
 from orchestrator.runtime.workers import CancelToken
 from orchestrator.storage.journal import SqliteJournal

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hostility import RUN, hostile, with_sequences
 
+from orchestrator.domain.budgets import Budget
 from orchestrator.domain.conversation import (
     AssistantMessage,
     Conversation,
@@ -37,7 +38,6 @@ from orchestrator.evaluation.seeds import SeedSource
 from orchestrator.evaluation.tasks import Task, load_task
 from orchestrator.methods.agentic_evolve import RunPorts, Settings, run_agentic_evolve
 from orchestrator.ports import Session, SessionRequest
-from orchestrator.runtime.budgets import Budget
 from orchestrator.runtime.ledger import Ledger
 from orchestrator.runtime.workers import CancelToken
 from orchestrator.sandbox.adapter import DockerSandbox

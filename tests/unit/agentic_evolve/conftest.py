@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.domain.budgets import Budget
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.conversation import (
     AssistantMessage,
@@ -36,7 +37,6 @@ from orchestrator.errors import RunStateError
 from orchestrator.methods.agentic_evolve import History, Progress, RunPorts, RunResult, Settings, read_history, texts
 from orchestrator.methods.agentic_evolve.run import run_agentic_evolve
 from orchestrator.ports import AnalysisResult
-from orchestrator.runtime.budgets import Budget
 from orchestrator.runtime.ledger import Ledger
 from orchestrator.runtime.workers import CancelToken
 from orchestrator.search.replay import Mode

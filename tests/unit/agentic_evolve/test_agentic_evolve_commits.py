@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from orchestrator.domain.budgets import Budget
 from orchestrator.domain.outcomes import Ending
 from orchestrator.domain.verdicts import Failure, Verdict
 from orchestrator.errors import EvaluatorError, InputError
 from orchestrator.methods.agentic_evolve import Event, RunPorts
 from orchestrator.methods.agentic_evolve.run import run_agentic_evolve
-from orchestrator.runtime.budgets import Budget
 
 
 def test_a_commit_answers_in_the_documented_form(kit: Any) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from orchestrator.domain.budgets import Budget
 from orchestrator.errors import BudgetExhausted, Cancelled, EvaluatorError, ModelError, RunStateError, SandboxError
 from orchestrator.methods.agentic_evolve import Settings
-from orchestrator.runtime.budgets import Budget
 from orchestrator.search.replay import Mode
 
 TINY = {"commits_per_island": 3, "migration_interval": 2, "requests_per_island": 8, "islands": 2}
