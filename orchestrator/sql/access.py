@@ -1,0 +1,288 @@
+"""Which hidden column or table a query asks for, so that its refusal can name the rule.
+
+The lock is elsewhere: a hidden column is not in the database that the query runs on. This reading gives the reason, and
+it stops what would otherwise pass in silence: the name of a hidden column in double quotes, which SQLite takes for a
+string where no such column is; a name that then means a column of the query around; a NATURAL JOIN that loses a column;
+a rowid that is a hidden key. Names are therefore looked up as SQLite does in the whole database, with one exception:
+where several tables of one FROM have a column of that name, and the others hide theirs, the one that is left is meant.
+`*` is what is left, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from orchestrator.domain.data_access import Access, Hidden
+from orchestrator.domain.sql import Schema, Table
+from orchestrator.sql.gate import Statement
+
+_ROWID = frozenset({"rowid", "oid", "_rowid_"})
+_JSON = frozenset({"key", "value", "type", "atom", "id", "parent", "fullkey", "path", "json", "root"})
+"""Columns of `json_each` and `json_tree`."""
+
+
+def refusal(statement: Statement, schema: Schema, access: Access) -> str | None:
+    """Why a query may not run; None: it asks for nothing that is hidden.
+
+    Args:
+        statement: A query that passed the gate.
+        schema: The database before anything was hidden.
+        access: What is hidden of it.
+
+    Returns:
+        One line that names the column or table and the rule.
+    """
+    if not access.hidden:
+        return None
+    reading = _Reading(schema, access)
+    reading.query(statement.tree, {}, ())
+    return reading.found[0] if reading.found else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outputs:
+    """The columns of a table, or of what a subquery gives; names without case."""
+
+    visible: frozenset[str] = frozenset()
+    hidden: Mapping[str, Hidden] = field(default_factory=dict)
+    rowid: Hidden | None = None
+    """The hidden column that its rowid is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One item of a FROM clause."""
+
+    name: str
+    """What qualifies its columns, without case; empty: nothing does."""
+    outputs: _Outputs
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where names are looked up; behind it come the scopes of the queries around."""
+
+    sources: Sequence[_Source]
+    aliases: frozenset[str] = frozenset()
+
+
+_Scopes = tuple[_Scope, ...]
+_Ctes = Mapping[str, "_Cte"]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Cte:
+    """A common table expression, read when it is first used, as SQLite does; any of one WITH may use any other."""
+
+    body: exp.Expr
+    given: _Outputs | None
+    """The names it gives to its columns; None: those of its body."""
+    ctes: _Ctes
+    outer: _Scopes
+    is_read: bool = False
+    outputs: _Outputs
+    """Of its body; while a recursive one is read, of its first part."""
+
+
+class _Reading:
+    """One pass over one query."""
+
+    def __init__(self, schema: Schema, access: Access) -> None:
+        self._schema = schema
+        self._hidden = {(one.table.casefold(), one.column.casefold()): one for one in access.hidden}
+        self._passed_over: set[int] = set()  # ids of nodes that are read elsewhere
+        self.found: list[str] = []
+
+    def query(self, node: exp.Expr, ctes: _Ctes, outer: _Scopes, recursive: _Cte | None = None) -> _Outputs:
+        """Read a query and all in it; what it gives."""
+        while isinstance(node, exp.Subquery):
+            node = node.this
+        ctes = self._with(node, ctes, outer)
+        if isinstance(node, exp.SetOperation):
+            return self._compound(node, ctes, outer, recursive)
+        if isinstance(node, exp.Select):
+            return self._select(node, ctes, outer)
+        for row in node.expressions:  # VALUES
+            self._expressions(row, ctes, outer)
+        width = len(node.expressions[0].expressions) if node.expressions else 0
+        return _Outputs(visible=frozenset(f"column{n}" for n in range(1, width + 1)))
+
+    def _with(self, node: exp.Expr, ctes: _Ctes, outer: _Scopes) -> _Ctes:
+        clause = node.args.get("with_")
+        if clause is None:
+            return ctes
+        inside = dict(ctes)
+        for cte in clause.expressions:
+            columns = frozenset(name.name.casefold() for name in cte.args["alias"].columns)
+            given = _Outputs(visible=columns) if columns else None
+            one = _Cte(body=cte.this, given=given, ctes=inside, outer=outer, outputs=_Outputs())
+            inside[cte.alias.casefold()] = one
+        return inside
+
+    def _cte(self, cte: _Cte) -> _Outputs:
+        if not cte.is_read:
+            cte.is_read = True
+            outputs = self.query(cte.body, cte.ctes, cte.outer, recursive=cte)
+            cte.outputs = cte.given or outputs
+        return cte.given or cte.outputs
+
+    def _compound(self, node: exp.SetOperation, ctes: _Ctes, outer: _Scopes, recursive: _Cte | None) -> _Outputs:
+        parts: list[exp.Expr] = []
+        rest: exp.Expr = node
+        while isinstance(rest, exp.SetOperation):
+            parts.append(rest.expression)
+            rest = rest.this
+        given = [self.query(rest, ctes, outer)]
+        if recursive is not None:
+            recursive.outputs = given[0]
+        given += [self.query(part, ctes, outer) for part in reversed(parts)]
+        scope = _Scope([_Source("", _merged(given))])
+        for key in ("order", "limit", "offset"):
+            self._expressions(node.args.get(key), ctes, (scope, *outer))
+        return given[0]
+
+    def _select(self, node: exp.Select, ctes: _Ctes, outer: _Scopes) -> _Outputs:
+        from_ = node.args.get("from_")
+        sources = self._item(from_.this, ctes, outer) if from_ else []
+        sources = self._joined(sources, node.args.get("joins"), ctes, outer)
+        aliases = frozenset(one.alias.casefold() for one in node.expressions if isinstance(one, exp.Alias))
+        for key, value in node.args.items():
+            if key != "with_":
+                # An alias is a name everywhere but in the list that gives it.
+                scope = _Scope(sources, frozenset() if key == "expressions" else aliases)
+                for part in value if isinstance(value, list) else [value]:
+                    self._expressions(part, ctes, (scope, *outer))
+        return _given(node.expressions, sources)
+
+    def _item(self, item: exp.Expr, ctes: _Ctes, outer: _Scopes) -> list[_Source]:
+        """The sources of one item of a FROM clause; several where it is a join in parentheses."""
+        name = item.alias.casefold()
+        if isinstance(item, exp.Table):
+            first = _Source(name or item.name.casefold(), self._table(item, ctes))
+            return self._joined([first], item.args.get("joins"), ctes, outer)
+        if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table | exp.Subquery):
+            inside = self._joined(self._item(item.this, ctes, outer), item.args.get("joins"), ctes, outer)
+            return [_Source(name, _merged(source.outputs for source in inside))] if name else inside
+        query = item.this if isinstance(item, exp.Subquery) else item
+        self._passed_over.add(id(query))
+        first = _Source(name, self.query(query, ctes, outer))
+        return self._joined([first], item.args.get("joins"), ctes, outer)
+
+    def _joined(
+        self, sources: list[_Source], joins: Sequence[exp.Join] | None, ctes: _Ctes, outer: _Scopes
+    ) -> list[_Source]:
+        for join in joins or ():
+            right = self._item(join.this, ctes, outer)
+            for name in join.args.get("using") or ():
+                self._using(name.name.casefold(), sources)
+                self._using(name.name.casefold(), right)
+            if join.args.get("method") == "NATURAL":
+                self._natural(sources, right)
+                self._natural(right, sources)
+            sources = [*sources, *right]
+        return sources
+
+    def _using(self, name: str, side: Sequence[_Source]) -> None:
+        if not any(name in source.outputs.visible for source in side):
+            self._find(source.outputs.hidden.get(name) for source in side)
+
+    def _natural(self, side: Sequence[_Source], other: Sequence[_Source]) -> None:
+        """A column that one side hides and the other has would no longer be joined on."""
+        names = {name for source in other for name in (*source.outputs.visible, *source.outputs.hidden)}
+        self._find(hidden for source in side for name, hidden in source.outputs.hidden.items() if name in names)
+
+    def _table(self, item: exp.Table, ctes: _Ctes) -> _Outputs:
+        if isinstance(item.this, exp.Anonymous):
+            return _Outputs(visible=_JSON)
+        if not item.db and (cte := ctes.get(item.name.casefold())) is not None:
+            return self._cte(cte)
+        table = self._schema.table(item.name)
+        return self._of_schema(table) if table else _Outputs()
+
+    def _of_schema(self, table: Table) -> _Outputs:
+        names = frozenset(column.name.casefold() for column in table.columns)
+        keys = {name: (table.name.casefold(), name) for name in names}
+        hidden = {name: self._hidden[key] for name, key in keys.items() if key in self._hidden}
+        if hidden and len(hidden) == len(names):
+            self.found.append(f"table {table.name} may not be read: {next(iter(hidden.values())).rule}")
+        return _Outputs(visible=names - hidden.keys(), hidden=hidden, rowid=_hidden_rowid(table, hidden))
+
+    def _expressions(self, root: object, ctes: _Ctes, scopes: _Scopes) -> None:
+        """Look up the names in an expression, and read the queries in it."""
+        if not isinstance(root, exp.Expr):
+            return
+        for node in root.walk(prune=_is_query):
+            if id(node) in self._passed_over:
+                continue
+            if _is_query(node):
+                self.query(node, ctes, scopes)
+            elif isinstance(node, exp.In) and isinstance(node.args.get("field"), exp.Column):
+                self._operand(node.args["field"], ctes)
+            elif isinstance(node, exp.Ordered) and _is_alias(node.this, scopes):
+                self._passed_over.add(id(node.this))
+            elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+                self._look_up(node.name.casefold(), node.table.casefold(), scopes)
+
+    def _operand(self, name: exp.Column, ctes: _Ctes) -> None:
+        """`x IN name` names a table."""
+        self._passed_over.add(id(name))
+        self._table(exp.Table(this=name.this, db=name.args.get("table")), ctes)
+
+    def _look_up(self, name: str, qualifier: str, scopes: _Scopes) -> None:
+        """The innermost scope that knows a name decides; there, columns come before aliases."""
+        for scope in scopes:
+            sources = [source.outputs for source in scope.sources if qualifier in ("", source.name)]
+            if any(name in outputs.visible for outputs in sources):
+                return
+            hidden = [outputs.hidden[name] for outputs in sources if name in outputs.hidden]
+            if name in _ROWID and len(sources) == 1 and sources[0].rowid:
+                hidden.append(sources[0].rowid)
+            if hidden:
+                self._find(hidden)
+                return
+            if not qualifier and name in scope.aliases:
+                return
+
+    def _find(self, hidden: Iterable[Hidden | None]) -> None:
+        one = next((h for h in hidden if h is not None), None)
+        if one is not None:
+            self.found.append(f"column {one.table}.{one.column} may not be read: {one.rule}")
+
+
+def _is_query(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Select | exp.SetOperation | exp.Values)
+
+
+def _is_alias(term: exp.Expr, scopes: _Scopes) -> bool:
+    """Whether a term of ORDER BY is the name of a result, which comes before columns there."""
+    return isinstance(term, exp.Column) and not term.table and term.name.casefold() in scopes[0].aliases
+
+
+def _given(expressions: Sequence[exp.Expr], sources: Sequence[_Source]) -> _Outputs:
+    """What a select list gives; what has no name of its own cannot be asked for."""
+    names = frozenset(one.alias_or_name.casefold() for one in expressions if isinstance(one, exp.Alias | exp.Column))
+    given = [_Outputs(visible=names - {"*"})]
+    for one in expressions:
+        if isinstance(one, exp.Star):
+            given += [source.outputs for source in sources]
+        elif isinstance(one, exp.Column) and isinstance(one.this, exp.Star):
+            given += [source.outputs for source in sources if source.name == one.table.casefold()]
+    return _merged(given)
+
+
+def _merged(several: Iterable[_Outputs]) -> _Outputs:
+    several = list(several)
+    visible = frozenset(name for outputs in several for name in outputs.visible)
+    hidden = {name: h for outputs in several for name, h in outputs.hidden.items() if name not in visible}
+    return _Outputs(visible=visible, hidden=hidden)
+
+
+def _hidden_rowid(table: Table, hidden: Mapping[str, Hidden]) -> Hidden | None:
+    """The hidden column that is the table's rowid: its one primary key, if declared INTEGER."""
+    keys = [column for column in table.columns if column.primary_key]
+    if len(keys) != 1 or keys[0].type.casefold() != "integer":
+        return None
+    return hidden.get(keys[0].name.casefold())
