@@ -11,9 +11,11 @@ import json
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from orchestrator.domain.data_access import DataRule
 from orchestrator.domain.frames import MAX_BODY_BYTES, PREFIX
+from orchestrator.domain.written_settings import WrittenSettings
 
 MIB = 1 << 20
 
@@ -22,9 +24,17 @@ class Purpose(StrEnum):
     """Each container serves one."""
 
     CANDIDATE = "candidate"
+    """One program under formal evaluation."""
     ANALYSIS = "analysis"
+    """One experiment of an agent."""
     EVALUATOR = "evaluator"
+    """A task's own evaluator, with its hidden data."""
     IMPORT = "import"
+    """The writing of data into a volume."""
+    SQL = "sql"
+    """Queries against one database."""
+    DERIVE = "derive"
+    """The rebuilding of one database without what the data rules keep back."""
 
 
 class MountRole(StrEnum):
@@ -36,32 +46,39 @@ class MountRole(StrEnum):
     """Public task data, read-only, at `/work/data`."""
     TARGET = "target"
     """The volume an `import` container fills, writable, at `/target`."""
+    DATABASE = "database"
+    """One imported database, read-only, at `/data`."""
 
 
 class Runtime(StrEnum):
     """OCI runtimes we know how to prove."""
 
     RUNC = "runc"
+    """The engine's own: system calls that pass our filter reach the host's kernel."""
     RUNSC = "runsc"
+    """gVisor: a kernel in user space stands between the code and the host's."""
 
 
 class ProvenLimit(StrEnum):
     """What the doctor's probes can show to be in force."""
 
     MEMORY = "memory"
+    """`memory_bytes` ends what wants more."""
     PIDS = "pids"
+    """No more than `pids` processes and threads come into being."""
     CPU = "cpu"
+    """Many processes together get no more than `cpus`."""
     NETWORK = "network"
+    """No protocol has a way out."""
     TMPFS = "tmpfs"
+    """Writable places are full at `tmpfs_bytes` and at `tmpfs_inodes`."""
     READ_ONLY = "read-only"
+    """Nothing else can be written."""
     KILL = "kill"
+    """Processes that refuse to end are gone soon after their deadline."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Limits(_Strict):
+class Limits(WrittenSettings):
     """Resource ceilings of one container; every field has a finite default."""
 
     wall_seconds: Annotated[float, Field(gt=0, le=3600)] = 300.0
@@ -77,19 +94,23 @@ class Limits(_Strict):
     load_cpu_seconds: Annotated[float, Field(gt=0, le=3600)] = 10.0
     """The part of it that a candidate may use until it is loaded."""
     cpus: Annotated[float, Field(ge=0.01, le=64)] = 1.0
-    """The kernel cannot enforce less than 0.01."""
+    """Processors it may keep busy at once; the kernel cannot enforce less than 0.01."""
     memory_bytes: Annotated[int, Field(ge=16 * MIB, le=64 << 30)] = 512 * MIB
-    """Swap is off; tmpfs counts as memory."""
+    """Memory of all its processes together. Swap is off; what lies on its tmpfs counts as memory."""
     pids: Annotated[int, Field(ge=4, le=4096)] = 64
     """Processes and threads together."""
     tmpfs_bytes: Annotated[int, Field(ge=MIB, le=8 << 30)] = 32 * MIB
+    """What it may write, in all writable places together; nothing outside of them is writable."""
     tmpfs_inodes: Annotated[int, Field(ge=16, le=1 << 20)] = 1024
+    """Files and folders there."""
     output_bytes: Annotated[int, Field(ge=0, le=64 * MIB)] = MIB
     """What is kept of stdout and stderr outside the channel."""
     output_kill_bytes: Annotated[int, Field(ge=0, le=1 << 30)] = 16 * MIB
     """Killed with `output-limit` when it prints more than this outside the channel."""
     frame_head_bytes: Annotated[int, Field(ge=1024, le=MIB)] = 64 << 10
+    """JSON part of one frame (message) over the channel, which is the only way in and out."""
     frame_body_bytes: Annotated[int, Field(ge=0, le=64 * MIB)] = 16 * MIB
+    """Binary part of one frame."""
     channel_bytes: Annotated[int, Field(ge=1024, le=4 << 30)] = 1 << 30
     """All frames of one container together, in each direction."""
 
@@ -110,17 +131,20 @@ class Limits(_Strict):
         )
 
 
-class Grant(_Strict):
+class Grant(WrittenSettings):
     """What one purpose gets."""
 
     image: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
     """Role name of a locked image, never a reference to a registry."""
     runtime: Runtime = Runtime.RUNC
+    """What runs the container; `--runtime` may tighten it for one command."""
     mounts: frozenset[MountRole] = frozenset()
+    """Volumes it sees, by role."""
     limits: Limits = Limits()
+    """Ceilings; a task may only lower them."""
 
 
-class Disclosure(_Strict):
+class Disclosure(WrittenSettings):
     """What of a verdict may reach a model."""
 
     metric_digits: Annotated[int | None, Field(ge=1, le=17)] = None
@@ -130,7 +154,9 @@ class Disclosure(_Strict):
     evaluator_messages: bool = True
     """Whether the task's fixed rejection messages are shown."""
     analysis_head_characters: Annotated[int, Field(ge=100, le=200_000)] = 12_000
+    """How much of the beginning of an analysis's output is shown."""
     analysis_tail_characters: Annotated[int, Field(ge=0, le=200_000)] = 4_000
+    """How much of its end, where it is longer."""
 
 
 _ALLOWED_MOUNTS = {
@@ -138,17 +164,26 @@ _ALLOWED_MOUNTS = {
     Purpose.ANALYSIS: frozenset({MountRole.PUBLIC}),
     Purpose.EVALUATOR: frozenset({MountRole.TASK}),
     Purpose.IMPORT: frozenset({MountRole.TARGET}),
+    Purpose.SQL: frozenset({MountRole.DATABASE}),
+    Purpose.DERIVE: frozenset[MountRole](),
 }
 
 
-class Policy(_Strict):
+class Policy(WrittenSettings):
     """An access policy; a purpose it does not name cannot run."""
 
     version: Literal[1]
+    """Of this format."""
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+    """For messages and records."""
     description: Annotated[str, Field(max_length=500)] = ""
+    """For people."""
     purposes: dict[Purpose, Grant]
+    """What each purpose gets; one that is not named cannot run."""
+    data: tuple[DataRule, ...] = ()
+    """What may be read of which database; one that no rule names cannot be read."""
     disclosure: Disclosure = Disclosure()
+    """What of a verdict may reach a model."""
     accept_unproven: frozenset[ProvenLimit] = frozenset()
     """Limits that this policy accepts without proof, each by name."""
 

@@ -114,6 +114,10 @@ class DockerSandbox:
                 self._fill(digest, files, run_id)
         return digest
 
+    def has_volume(self, digest: str) -> bool:
+        """As `ports.Sandbox`."""
+        return self._volumes.find(digest) is not None
+
     def warm(self, request: SessionRequest, count: int) -> None:
         """As `ports.Sandbox`; raises what `session` raises for a request that cannot be granted."""
         self._check_open()

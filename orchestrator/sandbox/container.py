@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from orchestrator.domain.frames import Frame
+from orchestrator.domain.policies import Purpose
 from orchestrator.errors import EngineTimeout, EvolvariumError, SandboxError
 from orchestrator.sandbox.channel import Channel
 from orchestrator.sandbox.engine import Engine
@@ -22,6 +23,8 @@ EXIT_SECONDS = 10.0
 IDLE_MARGIN = 0.8
 PROTOCOL = 1
 _POLL_SECONDS = 0.02
+_ROLES = {Purpose.DERIVE: Purpose.SQL.value}
+"""What a runner calls itself where it is not the purpose: one image serves both."""
 
 
 class Container:
@@ -138,7 +141,7 @@ class Container:
             return
 
     def _check_ready(self, frame: Frame | None) -> None:
-        role = self.blueprint.purpose.value
+        role = _ROLES.get(self.blueprint.purpose, self.blueprint.purpose.value)
         if frame is None:
             state = (self._engine.inspect(self.id) or {}).get("State") or {}
             said = self.channel.output[-500:].decode("utf-8", "replace")

@@ -21,7 +21,7 @@ from orchestrator.ports import AuditLog
 from orchestrator.sandbox.engine import Engine
 from orchestrator.sandbox.images import ImageState, ImageStatus, ImageStore
 from orchestrator.sandbox.probes import ProbeResult
-from orchestrator.sandbox.proofs import Proofs
+from orchestrator.sandbox.proofs import GVISOR_LACKS, GVISOR_POLICY, Proofs
 
 API_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 OLDEST_MAINTAINED_ENGINE = (25, 0)
@@ -135,7 +135,9 @@ def judge_engine(info: Mapping[str, Any]) -> Iterator[Finding]:
     else:
         found = "no Linux security module (AppArmor, SELinux) confines containers"
         yield _warn(
-            "security module", found, "boot with AppArmor (`apt-get install apparmor`), or use the runtime runsc"
+            "security module",
+            found,
+            f"boot with AppArmor (`apt-get install apparmor`), or use gVisor: `--policy {GVISOR_POLICY}`",
         )
     if "name=rootless" in options:
         found = "the engine is rootless, which often leaves limits without effect"
@@ -174,7 +176,8 @@ def judge_runtimes(info: Mapping[str, Any], policy: Policy) -> Iterator[Finding]
     elif Runtime.RUNSC not in used:
         found = "gVisor (runsc) is not registered, so all containers share the host's kernel"
         remedy = (
-            "install runsc, add it to 'runtimes' in /etc/docker/daemon.json, restart the engine, use `--runtime runsc`"
+            "install runsc, add it to 'runtimes' in /etc/docker/daemon.json, restart the engine, use "
+            f"`--policy {GVISOR_POLICY}`"
         )
         yield _warn("runtimes", found, remedy)
 
@@ -197,12 +200,22 @@ def judge_proofs(runtime: Runtime, results: Mapping[ProvenLimit, ProbeResult], p
         topic = f"limit {limit.value} ({runtime.value})"
         if result.is_proved:
             yield _ok(topic, f"in force: {result.detail}")
-        elif is_used and limit not in policy.accept_unproven:
-            remedy = f"use another engine or runtime, or name {limit.value!r} in the policy's accept_unproven"
-            yield Finding(topic=topic, status=Status.FAIL, found=f"not in force: {result.detail}", remedy=remedy)
-        else:
-            remedy = f"do not run untrusted code under {runtime.value} here where this limit matters"
-            yield _warn(topic, f"not in force: {result.detail}", remedy)
+            continue
+        is_refused = limit not in policy.accept_unproven
+        status = Status.FAIL if is_used and is_refused else Status.WARN
+        remedy = _remedy_of_limit(runtime, limit, policy, is_refused=is_refused)
+        yield Finding(topic=topic, status=status, found=f"not in force: {result.detail}", remedy=remedy)
+
+
+def _remedy_of_limit(runtime: Runtime, limit: ProvenLimit, policy: Policy, *, is_refused: bool) -> str:
+    if not is_refused:
+        return f"policy {policy.name!r} accepts that; take it out of accept_unproven if it must not run then"
+    if runtime is Runtime.RUNSC and limit in GVISOR_LACKS:
+        return f"under runsc use `--policy {GVISOR_POLICY}`, which accepts that and says why; others are refused"
+    return (
+        f"use another engine or runtime; under {runtime.value} runs are refused here, unless the policy names "
+        f"{limit.value!r} in accept_unproven"
+    )
 
 
 def judge_keys(environment: Mapping[str, str], key_files: Sequence[Path]) -> Iterator[Finding]:

@@ -21,8 +21,8 @@ _KILLING = frozenset({"kill", "stop", "restart", "pause", "destroy"})
 class Evidence:
     """What was seen from outside; every text says which limit it was, and None means that it was not met."""
 
-    out_of_memory: bool = False
-    """The engine's flag, or a kill by the kernel that the container's accounts show, of whichever process."""
+    memory: str | None = None
+    """By the engine's flag, or a kill by the kernel that the container's accounts show, of whichever process."""
     processes: str | None = None
     excess: str | None = None
     """Of the channel or the printed output."""
@@ -62,9 +62,8 @@ def _exit(code: int) -> tuple[Ending, str]:
 
 
 def _limit(evidence: Evidence) -> tuple[Ending, str] | None:
-    if evidence.out_of_memory:
-        return Ending.MEMORY, "out of memory (memory_bytes)"
     for ending, detail in (
+        (Ending.MEMORY, evidence.memory),
         (Ending.PROCESSES, evidence.processes),
         (Ending.OUTPUT_LIMIT, evidence.excess),
         (Ending.TIMEOUT, evidence.wall),

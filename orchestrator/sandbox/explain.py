@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.domain.data_access import DataRule
 from orchestrator.domain.policies import MIB, Disclosure, Grant, Limits, MountRole, Policy, Purpose
 from orchestrator.sandbox.settings import TARGETS, Blueprint, container_settings
 
@@ -16,12 +17,19 @@ _SERVES = {
     Purpose.ANALYSIS: "one experiment of an agent",
     Purpose.EVALUATOR: "a task's own evaluator, with its hidden data",
     Purpose.IMPORT: "the writing of data into a volume",
+    Purpose.SQL: "queries against one database, of one trust domain",
+    Purpose.DERIVE: "the rebuilding of one database, without what the policy keeps back",
 }
 _CONTENT = {
     MountRole.TASK: "the task's evaluator and hidden data",
     MountRole.PUBLIC: "the task's public data",
     MountRole.TARGET: "the volume it fills",
+    MountRole.DATABASE: "one imported database",
 }
+_DERIVED = (
+    "Generated SQL and tools, and gold queries as well, see a database that is rebuilt without what is kept back and"
+    " without what depends on it."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +45,16 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataExplanation:
+    """What one data rule says."""
+
+    number: int
+    rule: DataRule
+    words: tuple[str, ...]
+    """One plain sentence each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyExplanation:
     """What a policy says."""
 
@@ -46,6 +64,8 @@ class PolicyExplanation:
     purposes: tuple[Explanation, ...]
     refused: tuple[str, ...]
     """Purposes that cannot run."""
+    data: tuple[DataExplanation, ...]
+    """Empty: no database can be read."""
     disclosure: tuple[str, ...]
     """What of a verdict may reach a model; one plain sentence each."""
     accepted_unproven: tuple[str, ...]
@@ -62,6 +82,10 @@ def explain(policy: Policy) -> PolicyExplanation:
             _explain_purpose(purpose, policy.purposes[purpose]) for purpose in Purpose if purpose in policy.purposes
         ),
         refused=tuple(purpose.value for purpose in Purpose if purpose not in policy.purposes),
+        data=tuple(
+            DataExplanation(number=number, rule=rule, words=_data(number, rule))
+            for number, rule in enumerate(policy.data, 1)
+        ),
         disclosure=_disclosure(policy.disclosure),
         accepted_unproven=tuple(sorted(limit.value for limit in policy.accept_unproven)),
     )
@@ -125,6 +149,26 @@ def _limits(limits: Limits, purpose: Purpose) -> tuple[str, ...]:
         ),
         f"Unused it ends itself after {limits.idle_seconds:g} s.",
     )
+
+
+def _data(number: int, rule: DataRule) -> tuple[str, ...]:
+    names = "every database" if "*" in rule.databases else f"databases named {_names(rule.databases)}"
+    tables = "all tables and views" if "*" in rule.tables else f"the tables and views named {_names(rule.tables)} alone"
+    hidden = [(rule.deny, "denied"), (rule.redact, "redacted because it is personal")]
+    return (
+        f"Of {names}{' that no rule before it names' if number > 1 else ''}, {tables} may be read.",
+        *(f"Kept back is {_names(patterns)}, {why}." for patterns, why in hidden if patterns),
+        *([_DERIVED] if any(patterns for patterns, _ in hidden) or "*" not in rule.tables else []),
+        (
+            f"One result holds at most {rule.max_rows} rows and {_size(rule.max_bytes)}, what is over it is cut and"
+            f" flagged; one query computes for at most {rule.query_seconds:g} s."
+        ),
+    )
+
+
+def _names(patterns: Sequence[str]) -> str:
+    *most, last = [repr(pattern) for pattern in patterns]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _disclosure(disclosure: Disclosure) -> tuple[str, ...]:

@@ -19,10 +19,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from orchestrator.errors import ImageMissing, SandboxError
+from orchestrator.errors import ImageMissing, PrerequisiteError, SandboxError
+from orchestrator.runtime.user_files import open_regular, read_file
 
 LOCK_FILE = "images.lock.json"
+REPOSITORY = "evolvarium"
+"""Every tag of ours is `REPOSITORY/ROLE:PLACE`."""
 BUILD_SECONDS = 1800.0
+_MAX_LOCK_BYTES = 16 << 20
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 ImageId = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -94,6 +98,11 @@ class ImageLock(_Strict):
         return self.model_copy(update={"images": {**self.images, role: image}})
 
 
+def place_of(home: Path) -> str:
+    """A home as tags name it: two homes on one engine do not move each other's tags."""
+    return hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:12]
+
+
 def read_lock(home: Path) -> ImageLock:
     """The lock; empty where nothing was built yet.
 
@@ -102,11 +111,12 @@ def read_lock(home: Path) -> ImageLock:
     """
     path = home / LOCK_FILE
     try:
-        return ImageLock.model_validate_json(path.read_bytes())
+        return ImageLock.model_validate_json(read_file(path, _MAX_LOCK_BYTES))
     except FileNotFoundError:
         return ImageLock()
     except (ValidationError, OSError) as error:
-        msg = f"image lock {path} cannot be read ({type(error).__name__}); remove it and run `evolvarium images build`"
+        reason = error.strerror if isinstance(error, OSError) else "it holds no image lock"
+        msg = f"image lock {path} cannot be read: {reason}; remove it and run `evolvarium images build`"
         raise ImageMissing(msg) from error
 
 
@@ -132,10 +142,15 @@ def building(home: Path, progress: Callable[[str], None], *, seconds: float = BU
 
     Raises:
         SandboxError: Another build went on for longer than `seconds`.
+        PrerequisiteError: The directory or the file that is locked cannot be made, or something else is in its place.
     """
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = home / ".images.building"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        msg = f"cannot lock {path}: {error.strerror}; check permissions and disk space, or move it away"
+        raise PrerequisiteError(msg) from error
     try:
         deadline = time.monotonic() + seconds
         has_told = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -18,18 +17,20 @@ from orchestrator.sandbox.image_builder import BuildPlan, build, find_image, ins
 from orchestrator.sandbox.image_inputs import SOURCES, changed_inputs, interpreter_inputs, role_inputs, runner_files
 from orchestrator.sandbox.image_interpreter import LABEL, build_interpreter
 from orchestrator.sandbox.image_lock import (
+    REPOSITORY,
     ImageLock,
     Interpreter,
     LockedImage,
     building,
     combined,
+    place_of,
     read_lock,
     write_lock,
 )
 from orchestrator.sandbox.image_tree import describe
 from orchestrator.sandbox.image_wheels import fetch_wheels
 
-ROLES = ("base", "python", "analysis", "evaluator")
+ROLES = ("base", "python", "analysis", "evaluator", "sql")
 _PINNED = re.compile(r"\S+@sha256:[0-9a-f]{64}")
 
 
@@ -189,7 +190,7 @@ class ImageStore:
     def _require(self, state: ImageState) -> None:
         if state.status is not ImageStatus.LOCKED:
             what = f"image {state.role!r} is {state.status.value} ({state.detail})"
-            msg = f"{what}; run `evolvarium images build {state.role}`"
+            msg = f"{what}; run `evolvarium images build`"
             raise ImageMissing(msg)
 
     def _with_interpreter(
@@ -268,9 +269,7 @@ class ImageStore:
         )
 
     def _tag(self, role: str) -> str:
-        """Of its own for each installation, so that two on one engine do not move each other's."""
-        place = hashlib.sha256(str(self._home.resolve()).encode()).hexdigest()[:12]
-        return f"evolvarium/{role}:{place}"
+        return f"{REPOSITORY}/{role}:{place_of(self._home)}"
 
     def _discard(self, image: str) -> None:
         """Remove an image that no tag names any more; another installation's tag keeps it."""

@@ -7,10 +7,14 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from orchestrator.domain.data_access import DataRule
 from orchestrator.domain.policies import Disclosure, Grant, Limits, Policy
 from orchestrator.errors import InputError, PolicyError
 from orchestrator.runtime.strict_yaml import MAX_BYTES, load_yaml, shown
 from orchestrator.runtime.user_files import read_file
+
+REFERENCE = "docs/policies.md"
+_SUFFIXES = (".yaml", ".yml")
 
 
 def load_policy(path: Path) -> Policy:
@@ -24,7 +28,13 @@ def load_policy(path: Path) -> Policy:
     except OSError as error:
         msg = f"cannot read the policy {str(path)!r}: {error.strerror}; give the path of a YAML file"
         raise PolicyError(msg) from error
-    return parse_policy(raw, str(path))
+    try:
+        return parse_policy(raw, str(path))
+    except PolicyError as error:
+        if path.suffix in _SUFFIXES:
+            raise
+        msg = f"{str(path)!r} is no policy, which is a YAML file ({REFERENCE} has an example): {error}"
+        raise PolicyError(msg) from error
 
 
 def parse_policy(raw: bytes, source: str) -> Policy:
@@ -57,7 +67,7 @@ def _complaint(detail: ErrorDetails) -> str:
     field = ".".join(location) or "the policy"
     if detail["type"] == "extra_forbidden":
         known = _fields_beside(location)
-        return f"{field} is not a field of a policy; allowed here: {', '.join(known)}"
+        return f"{field} is not a field of a policy; allowed here: {', '.join(known)} (see {REFERENCE})"
     if detail["type"] == "missing":
         return f"{field} is missing; add it"
     reason = detail["msg"].removeprefix("Value error, ")
@@ -67,7 +77,12 @@ def _complaint(detail: ErrorDetails) -> str:
 def _fields_beside(location: list[str]) -> list[str]:
     """Names of the fields that stand beside the one at `location`."""
     here: type[BaseModel] = Policy
-    nested: dict[str, type[BaseModel]] = {"purposes": Grant, "limits": Limits, "disclosure": Disclosure}
+    nested: dict[str, type[BaseModel]] = {
+        "purposes": Grant,
+        "limits": Limits,
+        "data": DataRule,
+        "disclosure": Disclosure,
+    }
     for part in location[:-1]:
         here = nested.get(part, here)
     return sorted(here.model_fields)

@@ -16,6 +16,7 @@ from orchestrator.domain.policies import MIB, Grant, Limits, Policy, ProvenLimit
 from orchestrator.ports import Sandbox, SessionRequest
 from orchestrator.sandbox.probe_scripts import (
     CPU_SCRIPT,
+    CROWDED,
     KILL_SCRIPT,
     LIMITS,
     MEMORY_SCRIPT,
@@ -60,7 +61,8 @@ class Probe:
 
 def probe_policy(runtime: Runtime) -> Policy:
     """The policy under which probes run."""
-    grant = Grant(image="analysis", runtime=runtime, limits=ROOMY)
+    most = {name: max(getattr(limits, name) for limits in (ROOMY, CROWDED)) for name in Limits.model_fields}
+    grant = Grant(image="analysis", runtime=runtime, limits=Limits.model_validate(most))
     return Policy(version=1, name="limit-probes", purposes={Purpose.ANALYSIS: grant})
 
 
@@ -97,17 +99,22 @@ def judge_memory(seen: Seen) -> ProbeResult:
     limit = LIMITS.memory_bytes // MIB
     if seen.outcome.ending is Ending.MEMORY:
         return ProbeResult(is_proved=True, detail=f"killed when it went over {limit} MiB")
-    return _not(f"it took {_last(seen)} MiB under a limit of {limit} MiB", seen)
+    taken = _number(seen)
+    if taken is None:
+        return _not("it ended before it had taken any memory", seen)
+    return _not(f"it took {taken} MiB under a limit of {limit} MiB", seen)
 
 
 def judge_pids(seen: Seen) -> ProbeResult:
     """No more processes than the limit may have come into being."""
-    started = _number(seen)
-    if started is not None and started < LIMITS.pids:
-        return ProbeResult(is_proved=True, detail=f"refused after {started} processes under a limit of {LIMITS.pids}")
+    started, limit = _number(seen), CROWDED.pids
+    if started is not None and started < limit:
+        return ProbeResult(is_proved=True, detail=f"refused after {started} processes under a limit of {limit}")
     if started is None and seen.outcome.ending is Ending.PROCESSES:
-        return ProbeResult(is_proved=True, detail=f"ended at the limit of {LIMITS.pids} processes")
-    return _not(f"it started {_last(seen)} processes under a limit of {LIMITS.pids}", seen)
+        return ProbeResult(is_proved=True, detail=f"ended at the limit of {limit} processes")
+    if started is None:
+        return _not(f"it ended before it had met the limit of {limit} processes", seen)
+    return _not(f"it started {started} processes under a limit of {limit}", seen)
 
 
 def judge_cpu(seen: Seen) -> ProbeResult:
@@ -138,11 +145,12 @@ def judge_tmpfs(seen: Seen) -> ProbeResult:
     try:
         written, files = (int(part) for part in _last(seen).split())
     except ValueError:
-        return _not("the probe did not come to its end", seen)
+        return _not("it ended before it had filled the writable places", seen)
     roof = LIMITS.tmpfs_bytes + 2 * MIB, 2 * LIMITS.tmpfs_inodes  # and /dev/shm with a small limit of its own
     if written <= roof[0] and files <= roof[1]:
         return ProbeResult(is_proved=True, detail=f"full after {written / MIB:.1f} MiB and after {files} files")
-    return _not(f"it wrote {written / MIB:.1f} MiB and {files} files over limits of {LIMITS.tmpfs_bytes} bytes", seen)
+    limits = f"{LIMITS.tmpfs_bytes // MIB} MiB and {LIMITS.tmpfs_inodes} files"
+    return _not(f"it wrote {written / MIB:.1f} MiB and {files} files under limits of {limits}", seen)
 
 
 def judge_kill(seen: Seen) -> ProbeResult:
@@ -157,11 +165,12 @@ def judge_kill(seen: Seen) -> ProbeResult:
 
 
 def _not(what: str, seen: Seen) -> ProbeResult:
-    return ProbeResult(is_proved=False, detail=f"{what} (ended with {seen.outcome.ending.value})")
+    why = f"{seen.outcome.ending.value}, {seen.outcome.detail}".removesuffix(", ")
+    return ProbeResult(is_proved=False, detail=f"{what} (ending: {why})")
 
 
 def _last(seen: Seen) -> str:
-    return (seen.printed.splitlines() or ["?"])[-1]
+    return (seen.printed.splitlines() or [""])[-1]
 
 
 def _number(seen: Seen) -> int | None:
@@ -170,7 +179,7 @@ def _number(seen: Seen) -> int | None:
 
 PROBES: dict[ProvenLimit, Probe] = {
     ProvenLimit.MEMORY: Probe(script=MEMORY_SCRIPT, judge=judge_memory),
-    ProvenLimit.PIDS: Probe(script=PIDS_SCRIPT, judge=judge_pids),
+    ProvenLimit.PIDS: Probe(script=PIDS_SCRIPT, judge=judge_pids, limits=CROWDED),
     ProvenLimit.CPU: Probe(script=CPU_SCRIPT, judge=judge_cpu, limits=ROOMY),
     ProvenLimit.NETWORK: Probe(script=NETWORK_SCRIPT, judge=judge_listing("way out")),
     ProvenLimit.TMPFS: Probe(script=TMPFS_SCRIPT, judge=judge_tmpfs),

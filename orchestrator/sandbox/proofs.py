@@ -22,12 +22,18 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from orchestrator.domain.policies import Grant, Policy, ProvenLimit, Runtime
 from orchestrator.errors import PrerequisiteError, UnprovenLimit
 from orchestrator.ports import AuditLog
+from orchestrator.runtime.user_files import open_regular, read_file
 from orchestrator.sandbox import probe_scripts, probes, settings
 from orchestrator.sandbox.adapter import DockerSandbox, ImageDigests
 from orchestrator.sandbox.engine import Engine
 from orchestrator.sandbox.probes import ProbeResult, probe_policy, run_probe
 
 PROOFS_FILE = "proofs.json"
+_MAX_BYTES = 4 << 20
+GVISOR_POLICY = "gvisor"
+"""Name of the shipped policy that is made for the runtime runsc."""
+GVISOR_LACKS = frozenset({ProvenLimit.TMPFS})
+"""What runsc does not keep, and that policy accepts: the number of files, which memory alone bounds."""
 _ENGINE_FACTS = (
     *("ID", "ServerVersion", "KernelVersion", "Architecture", "CgroupVersion", "CgroupDriver", "SecurityOptions"),
     *("MemoryLimit", "SwapLimit", "PidsLimit", "CpuCfsPeriod", "CpuCfsQuota", "OomKillDisable", "RuncCommit"),
@@ -80,7 +86,7 @@ class Proofs:
         self._engine = engine
         self._images = images
         self._path = home / PROOFS_FILE
-        self._accepted = policy.accept_unproven
+        self._policy = policy
         self._audit = audit
         self._progress = progress
         self._lock = threading.Lock()  # guards _results, and lets one thread probe
@@ -94,14 +100,11 @@ class Proofs:
             PrerequisiteError: The engine has no such runtime, or the image is missing.
             SandboxError: The engine failed while probing.
         """
-        relied_on = [limit for limit in ProvenLimit if limit not in self._accepted]
-        for limit, result in self.prove(grant.runtime, relied_on).items():
-            if not result.is_proved:
-                msg = (
-                    f"limit {limit.value!r} is not in force under runtime {grant.runtime.value!r}: {result.detail}; "
-                    "see `evolvarium doctor`, or name it in the policy's accept_unproven"
-                )
-                raise UnprovenLimit(msg)
+        relied_on = [limit for limit in ProvenLimit if limit not in self._policy.accept_unproven]
+        results = self.prove(grant.runtime, relied_on)
+        lacking = {limit: result.detail for limit, result in results.items() if not result.is_proved}
+        if lacking:
+            raise UnprovenLimit(refusal(self._policy, grant.runtime, lacking))
 
     def prove(self, runtime: Runtime, limits: Iterable[ProvenLimit] = ProvenLimit) -> dict[ProvenLimit, ProbeResult]:
         """What is known of these limits; probes those of which nothing is.
@@ -139,13 +142,13 @@ class Proofs:
 
     def _read(self) -> ProofFile:
         try:
-            return ProofFile.model_validate_json(self._path.read_bytes())
-        except (FileNotFoundError, ValidationError):
+            return ProofFile.model_validate_json(read_file(self._path, _MAX_BYTES))
+        except (OSError, ValidationError):
             return ProofFile()  # what cannot be read proves nothing
 
     def _remember(self, key: str, runtime: Runtime, results: Mapping[ProvenLimit, ProbeResult]) -> None:
         proved = {limit: result.detail for limit, result in results.items() if result.is_proved}
-        with _exclusive(self._path.with_suffix(".lock")):
+        with _written(self._path), _exclusive(self._path.with_suffix(".lock")):
             book = self._read()
             known = book.proofs.get(key)
             proof = Proof(
@@ -162,6 +165,25 @@ class _Probing:
 
     def require(self, grant: Grant) -> None:
         """Accept every grant."""
+
+
+def refusal(policy: Policy, runtime: Runtime, lacking: Mapping[ProvenLimit, str]) -> str:
+    """Why a policy is refused, with every limit that it relies on in vain, and the ways out.
+
+    Args:
+        policy: In force.
+        runtime: Of the grant.
+        lacking: Limit to what was seen; at least one.
+    """
+    found = ", ".join(f"{limit.value} ({detail})" for limit, detail in lacking.items())
+    names = ", ".join(sorted({limit.value for limit in (*lacking, *policy.accept_unproven)}))
+    accept = f"write `accept_unproven: [{names}]` into a policy of your own (docs/policies.md)"
+    if runtime is Runtime.RUNSC and set(lacking) <= GVISOR_LACKS and policy.name != GVISOR_POLICY:
+        accept = f"run it with `--policy {GVISOR_POLICY}`, which is made for gVisor, or {accept}"
+    return (
+        f"policy {policy.name!r} relies on limits that are not in force under the runtime {runtime.value}: {found}; "
+        f"{accept}; `evolvarium doctor` tells more"
+    )
 
 
 def configuration_digest(info: Mapping[str, Any], runtime: Runtime) -> str:
@@ -192,8 +214,17 @@ def configuration_digest(info: Mapping[str, Any], runtime: Runtime) -> str:
 
 
 @contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        msg = f"cannot write {path}: {error.strerror}; check the home's permissions and the free disk space"
+        raise PrerequisiteError(msg) from error
+
+
+@contextmanager
 def _exclusive(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # held for one small write, never longer
         yield

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from orchestrator.domain.audit import AuditRecord
 from orchestrator.domain.frames import Frame
 from orchestrator.domain.outcomes import Ending, Outcome
+from orchestrator.domain.policies import MIB
 from orchestrator.errors import Cancelled, EngineUnavailable, EvolvariumError, SandboxError
 from orchestrator.ports import SessionRequest
 from orchestrator.runtime.workers import Worker, spawn
@@ -34,7 +35,7 @@ class _Limits:
     wall: str | None = None
     cpu: str | None = None
     processes: str | None = None
-    out_of_memory: bool = False
+    memory: str | None = None
 
 
 class ContainerSession:
@@ -203,14 +204,19 @@ class ContainerSession:
             return
         self._last = reading
         if reading.out_of_memory:
-            self._met.out_of_memory = True
+            self._met.memory = self._over_memory
         elif reading.at_process_limit:
             self._met.processes = f"wanted more than {self._limits.pids} processes and threads (pids)"
         elif reading.cpu_seconds is not None and reading.cpu_seconds > self._cpu_cap:
-            self._met.cpu = f"used more than {self._cpu_cap:g} s of CPU time (cpu_seconds)"
+            limit = "cpu_seconds" if self._cpu_cap == self._limits.cpu_seconds else "load_cpu_seconds"
+            self._met.cpu = f"used more than {self._cpu_cap:g} s of CPU time ({limit})"
         else:
             return
         self._channel.close()
+
+    @property
+    def _over_memory(self) -> str:
+        return f"wanted more than {self._limits.memory_bytes / MIB:g} MiB of memory (memory_bytes)"
 
     def _look_for_starvation(self, reading: Reading | None) -> None:
         """In the second half of its wall time, which code that computes never reaches on a machine with room for it."""
@@ -239,14 +245,14 @@ class ContainerSession:
         state = self._container.stop()
         self._check()
         code = state.get("ExitCode")
-        out_of_memory = bool(state.get("OOMKilled")) or self._met.out_of_memory
+        memory = self._over_memory if state.get("OOMKilled") else self._met.memory
         if state.get("Error"):
             msg = f"container {self._container.name} ended with an error of the engine: {state['Error']}"
             raise SandboxError(msg)
-        if ended_by_itself and code and code > 128 and not out_of_memory:
+        if ended_by_itself and code and code > 128 and memory is None:
             self._exclude_others(found_at)
         evidence = Evidence(
-            out_of_memory=out_of_memory,
+            memory=memory,
             processes=self._met.processes,
             excess=self._channel.excess,
             wall=self._met.wall,

@@ -13,7 +13,12 @@ from orchestrator.domain.policies import Grant, Limits, MountRole, Purpose, Runt
 from orchestrator.errors import PolicyError
 from orchestrator.ports import SessionRequest
 
-TARGETS = {MountRole.TASK: "/task", MountRole.PUBLIC: "/work/data", MountRole.TARGET: "/target"}
+TARGETS = {
+    MountRole.TASK: "/task",
+    MountRole.PUBLIC: "/work/data",
+    MountRole.TARGET: "/target",
+    MountRole.DATABASE: "/data",
+}
 SHM_BYTES = 1 << 20
 SHM_INODES = 64
 OPEN_FILES = 1024

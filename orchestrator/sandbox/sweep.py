@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from orchestrator.errors import SandboxError
@@ -27,7 +27,7 @@ SETTLE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """What a sweep did; everything it says is removed was looked for again and is gone."""
+    """What a sweep did: all of it was looked for again and is gone. Of a dry run, what it would begin with."""
 
     containers: tuple[str, ...] = ()
     """Ids of removed containers."""
@@ -47,16 +47,20 @@ def sweep(engine: Engine) -> SweepReport:
     return _sweep(engine, with_unused_data=False)
 
 
-def prune(engine: Engine) -> SweepReport:
+def prune(engine: Engine, *, dry_run: bool = False) -> SweepReport:
     """A sweep that also removes imported data, unless a container uses it or another owner lives, who may rely on it.
 
     Data are imported again when they are needed.
+
+    Args:
+        engine: To look at.
+        dry_run: Remove nothing.
 
     Raises:
         EngineUnavailable: No engine answers.
         SandboxError: The engine failed, or something is still there after its removal.
     """
-    return _sweep(engine, with_unused_data=True)
+    return _pass(engine, with_unused_data=True, dry_run=True) if dry_run else _sweep(engine, with_unused_data=True)
 
 
 def _sweep(engine: Engine, *, with_unused_data: bool) -> SweepReport:
@@ -77,7 +81,7 @@ def _sweep(engine: Engine, *, with_unused_data: bool) -> SweepReport:
     return SweepReport(containers=tuple(containers), volumes=tuple(volumes), kept_containers=report.kept_containers)
 
 
-def _pass(engine: Engine, *, with_unused_data: bool) -> SweepReport:
+def _pass(engine: Engine, *, with_unused_data: bool, dry_run: bool = False) -> SweepReport:
     here, now, leases = Process.current(), time.time(), current_leases(engine)
 
     def is_orphan(labels: Mapping[str, str]) -> bool:
@@ -85,14 +89,20 @@ def _pass(engine: Engine, *, with_unused_data: bool) -> SweepReport:
 
     found = engine.containers({KIND: CONTAINER_KIND})
     orphans = [str(container["Id"]) for container in found if is_orphan(container.get("Labels") or {})]
-    for container in orphans:
-        engine.remove(container)
-    volumes = [name for name in _volumes(engine, is_orphan, with_unused_data) if engine.remove_volume(name)]
-    _verify(engine, orphans, volumes)
+    if dry_run:
+        volumes = _volumes(engine, is_orphan, with_unused_data, orphans)
+    else:
+        for container in orphans:
+            engine.remove(container)
+        wanted = _volumes(engine, is_orphan, with_unused_data, orphans)
+        volumes = [name for name in wanted if engine.remove_volume(name)]
+        _verify(engine, orphans, volumes)
     return SweepReport(containers=tuple(orphans), volumes=tuple(volumes), kept_containers=len(found) - len(orphans))
 
 
-def _volumes(engine: Engine, is_orphan: Callable[[Mapping[str, str]], bool], with_unused_data: bool) -> list[str]:
+def _volumes(
+    engine: Engine, is_orphan: Callable[[Mapping[str, str]], bool], with_unused_data: bool, orphans: Collection[str]
+) -> list[str]:
     """Names of volumes to try to remove; indexes come before what they point to, so that none points to nothing."""
     indexes = engine.volumes({KIND: INDEX_KIND})
     held = {str((index.get("Labels") or {}).get(HOLDER, "")) for index in indexes}
@@ -103,7 +113,7 @@ def _volumes(engine: Engine, is_orphan: Callable[[Mapping[str, str]], bool], wit
     others = [volume for volume in all_leases if (volume.get("Labels") or {}).get(PROCESS) != here]
     # Another living owner knows the names of data that it will mount next, whether or not a container does so now.
     if with_unused_data and len(others) == sum(volume in leases for volume in others):
-        used = _used(engine)
+        used = _used(engine, orphans)
         indexes = [index for index in indexes if (index.get("Labels") or {}).get(HOLDER) not in used]
         unheld = [volume for volume in data if volume["Name"] not in used]
         unheld = [volume for volume in unheld if volume["Name"] in held or is_orphan(volume.get("Labels") or {})]
@@ -112,11 +122,12 @@ def _volumes(engine: Engine, is_orphan: Callable[[Mapping[str, str]], bool], wit
     return [str(volume["Name"]) for volume in (*unheld, *leases)]
 
 
-def _used(engine: Engine) -> set[str]:
-    """Names of the volumes that any container mounts."""
+def _used(engine: Engine, orphans: Collection[str]) -> set[str]:
+    """Names of the volumes that any container mounts which stays."""
     return {
         str(mount["Name"])
         for container in engine.containers({KIND: ""})
+        if container["Id"] not in orphans
         for mount in container.get("Mounts") or []
         if mount.get("Name")
     }

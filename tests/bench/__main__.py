@@ -16,6 +16,7 @@ from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.cli.options import Home
 from orchestrator.cli.stopping import stoppable
+from orchestrator.cli.streams import guard_streams
 from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import EvolvariumError
 from orchestrator.runtime.workers import CancelToken
@@ -25,6 +26,7 @@ from tests.bench.evaluating import evaluation_ratio
 from tests.bench.figures import BenchDocument, Figure
 from tests.bench.killing import containers_after_a_kill
 from tests.bench.misusing import deadline_overrun, memory_growth
+from tests.bench.querying import query_in_a_batch
 from tests.bench.workbench import POLICY, machine_of, open_workbench
 
 
@@ -65,6 +67,7 @@ def _figures(
         yield memory_growth(bench)  # first, while nothing else has grown this process
         yield first_instruction(bench, samples)
         yield from evaluation_ratio(bench, folder, pairs)
+        yield query_in_a_batch(bench, folder, pairs)
         yield containers_per_minute(bench, seconds, len(os.sched_getaffinity(0)))
         yield deadline_overrun(bench)
         state = folder / "killed"
@@ -74,6 +77,7 @@ def _figures(
 
 def main() -> None:
     """Entry point."""
+    guard_streams()
     try:
         typer.run(bench)
     except EvolvariumError as error:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from orchestrator.bootstrap.judging import SplitChoice, judge
+from orchestrator.bootstrap.places import find_places
+from orchestrator.bootstrap.policies import find_policy
 from orchestrator.domain.audit import AuditRecord
 from orchestrator.domain.policies import Grant, Policy, ProvenLimit, Purpose, Runtime
 from orchestrator.errors import UnprovenLimit
+from orchestrator.evaluation.tasks import load_task
 from orchestrator.ports import AuditLog
+from orchestrator.runtime.workers import CancelToken
 from orchestrator.sandbox.doctor import Status, examine
 from orchestrator.sandbox.engine import Engine
+from orchestrator.sandbox.image_lock import LOCK_FILE
 from orchestrator.sandbox.images import ImageStore
-from orchestrator.sandbox.proofs import PROOFS_FILE, Proofs, configuration_digest
+from orchestrator.sandbox.proofs import GVISOR_LACKS, GVISOR_POLICY, PROOFS_FILE, Proofs, configuration_digest
 
 pytestmark = pytest.mark.docker
 GRANT = Grant(image="analysis")
@@ -102,11 +109,26 @@ def test_a_limit_that_a_runtime_does_not_keep_is_refused_unless_the_policy_names
     strict = Policy(version=1, name="p", purposes={Purpose.ANALYSIS: grant})
     results = Proofs(engine, images, proved_home, strict, _Records()).prove(Runtime.RUNSC)
     lacking = frozenset(limit for limit, result in results.items() if not result.is_proved)
+    assert lacking == GVISOR_LACKS
+    assert "files under limits of 8 MiB and 128 files" in results[ProvenLimit.TMPFS].detail
     accepting = strict.model_copy(update={"accept_unproven": lacking})
     Proofs(engine, images, proved_home, accepting, _Records()).require(grant)
-    if lacking:
-        with pytest.raises(UnprovenLimit, match="accept_unproven"):
-            Proofs(engine, images, proved_home, strict, _Records()).require(grant)
+    with pytest.raises(UnprovenLimit, match=r"runsc: tmpfs \(it wrote .*\); run it with `--policy gvisor`"):
+        Proofs(engine, images, proved_home, strict, _Records()).require(grant)
+
+
+def test_a_program_is_scored_under_gvisor_by_the_policy_made_for_it(
+    engine: Engine, home: Path, proved_home: Path
+) -> None:
+    if Runtime.RUNSC not in _runtimes(engine):
+        pytest.skip("this engine has no second runtime")
+    shutil.copy(home / LOCK_FILE, proved_home / LOCK_FILE)
+    places = find_places(proved_home, None)
+    task = load_task(places.task("online_bin_packing"))
+    choice = SplitChoice(split="hidden", public_seed=True, data=None)
+    policy = find_policy(places, GVISOR_POLICY)
+    verdict = judge(places, task, task.initial, choice, policy, token=CancelToken(), note=lambda _: None)
+    assert verdict.metrics is not None, verdict.outcome
 
 
 def test_the_doctor_finds_nothing_that_stops_the_shipped_policy(home: Path, images: ImageStore, policy: Policy) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.verdicts import Verdict
-from orchestrator.errors import EvaluatorError
+from orchestrator.errors import InputError
 from orchestrator.evaluation.hidden import SplitStore
 from orchestrator.evaluation.host import EvaluatorHost
 from orchestrator.evaluation.seeds import SeedSource
@@ -124,5 +124,6 @@ def test_a_short_or_library_file_is_an_error_and_no_score(sandbox: DockerSandbox
     (tmp_path / "binpack1.txt").write_text("20\n u120_00\n 150 120 48\n42\n69\n")
     store = SplitStore(home=tmp_path, seeds=SeedSource.public(), data_roots=[tmp_path / "binpack1.txt"])
     host = EvaluatorHost(sandbox, task, "or1", store)
-    with pytest.raises(EvaluatorError, match="the file ends after 2 of 120 items of instance 1 of 20"):
+    complaint = r"binpack1.txt' cannot be used .*: the file ends after 2 of 120 items of instance 1 of 20"
+    with pytest.raises(InputError, match=complaint):
         host.evaluate(task.initial, run_id="test-run", attempt_id="test")

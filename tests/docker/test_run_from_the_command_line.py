@@ -41,7 +41,7 @@ SMALLEST = (
     "1",
     "--no-analysis",
     "--final-splits",
-    "",
+    "none",
 )
 SECONDS = 240
 
@@ -155,7 +155,7 @@ def test_its_audit_records_are_intact(installation: Installation, undisturbed: d
 def test_the_same_seed_gives_the_same_candidates_whatever_the_number_of_workers(
     installation: Installation, undisturbed: dict[str, Any]
 ) -> None:
-    again = installation.call(*TINY, "--workers", "1", "--final-splits", "").document
+    again = installation.call(*TINY, "--workers", "1", "--final-splits", "none").document
     assert installation.candidates(again["run"]) == installation.candidates(undisturbed["run"])
     assert again["usage"] == undisturbed["usage"]
 
@@ -241,6 +241,33 @@ def test_a_split_whose_file_is_missing_is_a_missing_prerequisite(installation: I
     assert ended.err.count("\n") == 1
 
 
+def test_a_file_with_wrong_content_is_wrong_input_before_a_run_begins(
+    installation: Installation, tmp_path: Path
+) -> None:
+    file = tmp_path / "binpack1.txt"
+    file.write_text("something else\n")
+    known = installation.runs()
+    ended = installation.call(*SMALLEST[:-2], "--data", str(tmp_path))
+    assert (ended.code, ended.out) == (2, "")
+    (line,) = ended.err.splitlines()
+    assert f"{str(file)!r} cannot be used for task 'online_bin_packing': the number of instances must be" in line
+    assert installation.runs() == known
+
+
+def test_a_failing_evaluator_leaves_no_run_behind_that_could_not_be_resumed(
+    installation: Installation, tmp_path: Path
+) -> None:
+    assert installation.call("task", "new", "my_task", "--into", str(tmp_path)).code == 0
+    code = tmp_path / "my_task" / "evaluator" / "evaluate.py"
+    code.write_text(code.read_text().replace("truth = ", "truth = 1 // 0 + "))
+    known = installation.runs()
+    ended = installation.call("run", str(tmp_path / "my_task"), "--commits", "1", "--islands", "1")
+    assert ended.code == 5
+    assert "nothing was recorded of the run, so none is kept: start it again" in ended.err
+    assert "ZeroDivisionError" in ended.err
+    assert installation.runs() == known
+
+
 def test_a_budget_that_covers_nothing_is_exit_code_4_and_the_run_is_kept(installation: Installation) -> None:
     ended = installation.call(*SMALLEST, "--budget-tokens", "1000")
     assert ended.code == 4, ended.err
@@ -260,6 +287,8 @@ def test_a_run_goes_on_under_another_policy_only_when_told_to(installation: Inst
     assert "policy 'default' has changed" in refused.err
     accepted = installation.call("resume", run_id, "--accept-policy-change")
     assert accepted.code == 0, accepted.err
+    assert f"run {run_id} is done already\n" in accepted.err
+    assert "island 0: " not in accepted.err, "what it told long ago is not told again"
     assert installation.call("resume", run_id).code == 0
 
 

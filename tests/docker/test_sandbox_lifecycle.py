@@ -33,7 +33,7 @@ from orchestrator.sandbox.adapter import DockerSandbox
 from orchestrator.sandbox.engine import Engine
 from orchestrator.sandbox.owners import CONTAINER_KIND, DATA_KIND, DIGEST, KIND, LEASE_KIND, PROCESS, Owner, Process
 from orchestrator.sandbox.owners import start_ticks as ticks_of
-from orchestrator.sandbox.sweep import sweep
+from orchestrator.sandbox.sweep import prune, sweep
 from orchestrator.sandbox.volumes import content_digest
 
 pytestmark = pytest.mark.docker
@@ -411,6 +411,21 @@ def test_a_sweep_removes_a_dead_owners_container_in_every_state(engine: Engine, 
     container = _bare_container(engine, images, dead_owner(), state)
     assert container in sweep(engine).containers
     assert engine.inspect(container) is None
+
+
+def test_a_dry_run_of_a_prune_names_what_would_go_and_removes_nothing(engine: Engine, images: Any) -> None:
+    container = _bare_container(engine, images, dead_owner(), "created")
+    lease = f"evolvarium-lease-{secrets.token_hex(8)}"
+    engine.create_volume(lease, dead_owner().labels(LEASE_KIND, time.time() + 900))
+    try:
+        report = prune(engine, dry_run=True)
+        assert container in report.containers
+        assert lease in report.volumes
+        assert engine.inspect(container) is not None
+        assert engine.volume(lease) is not None
+    finally:
+        engine.remove(container)
+        engine.remove_volume(lease)
 
 
 def test_a_foreign_owners_container_stays_until_its_lease_has_run_out(engine: Engine, images: Any) -> None:

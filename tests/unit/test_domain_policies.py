@@ -20,6 +20,8 @@ ALLOWED = {
     Purpose.ANALYSIS: {MountRole.PUBLIC},
     Purpose.EVALUATOR: {MountRole.TASK},
     Purpose.IMPORT: {MountRole.TARGET},
+    Purpose.SQL: {MountRole.DATABASE},
+    Purpose.DERIVE: set[MountRole](),
 }
 
 

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.policies import Policy, Purpose
+from orchestrator.domain.data_access import find_rule
+from orchestrator.domain.policies import MIB, Policy, Purpose, Runtime
 from orchestrator.errors import PolicyError
 from orchestrator.sandbox.explain import explain
-from orchestrator.sandbox.policy_files import load_policy, parse_policy
+from orchestrator.sandbox.policy_files import REFERENCE, load_policy, parse_policy
+from orchestrator.sandbox.proofs import GVISOR_LACKS, GVISOR_POLICY
 
-SHIPPED = sorted((Path(__file__).parents[2] / "policies").glob("*.yaml"))
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted((ROOT / "policies").glob("*.yaml"))
 GOOD = "version: 1\nname: p\npurposes: {candidate: {image: python, limits: {pids: 8}}}\n"
 
 
@@ -26,7 +29,7 @@ def test_every_shipped_policy_loads_and_is_named_like_its_file(path: Path) -> No
     policy = load_policy(path)
     assert policy.name == path.stem
     assert set(policy.purposes) == set(Purpose)
-    assert policy.accept_unproven == frozenset()
+    assert policy.accept_unproven == (GVISOR_LACKS if policy.name == GVISOR_POLICY else frozenset())
 
 
 def test_there_are_shipped_policies() -> None:
@@ -40,6 +43,41 @@ def test_the_strict_policy_grants_no_more_than_the_default_one() -> None:
         wide = default.purposes[purpose].limits.model_dump()
         over = {name: value for name, value in grant.limits.model_dump().items() if value > wide[name]}
         assert over == {}, purpose
+
+
+def test_the_policy_for_gvisor_is_the_default_one_under_runsc_with_more_memory_for_candidates() -> None:
+    default, gvisor = (load_policy(path) for path in SHIPPED if path.stem in ("default", GVISOR_POLICY))
+    assert (gvisor.data, gvisor.disclosure) == (default.data, default.disclosure)
+    for purpose, grant in gvisor.purposes.items():
+        same = default.purposes[purpose]
+        limits = same.limits
+        if purpose is Purpose.CANDIDATE:
+            limits = limits.model_copy(update={"memory_bytes": 1024 * MIB})
+        assert grant == same.model_copy(update={"runtime": Runtime.RUNSC, "limits": limits})
+
+
+def test_the_strict_policy_shows_no_more_of_any_database_than_the_default_one() -> None:
+    default, strict = (load_policy(path) for path in SHIPPED if path.stem in ("default", "strict"))
+    for name in ("any", "shop"):
+        wide, narrow = (find_rule(policy.data, name) for policy in (default, strict))
+        assert wide is not None
+        assert narrow is not None
+        for limit in ("max_rows", "max_bytes", "query_seconds"):
+            assert getattr(narrow[1], limit) <= getattr(wide[1], limit)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("{databases: [hr], allow: [person]}", "data.0.allow is not a field of a policy"),
+        ("{deny: [person]}", "data.0.databases is missing; add it"),
+        ("{databases: [hr], max_rows: .inf}", "data.0.max_rows is inf"),
+        ("{databases: []}", "data.0.databases is []"),
+        ("{databases: [hr], deny: ['']}", "data.0.deny.0 is ''"),
+    ],
+)
+def test_a_data_rule_is_refused_with_its_place(rule: str, message: str) -> None:
+    assert message in refusal(f"{GOOD}data: [{rule}]\n")
 
 
 @pytest.mark.parametrize(
@@ -110,6 +148,31 @@ def test_a_huge_file_is_refused(tmp_path: Path) -> None:
         load_policy(path)
 
 
+@pytest.mark.parametrize("content", [(ROOT / "SECURITY.md").read_bytes(), b"text", b"\x89PNG\r\n", b"a: [", b""])
+def test_a_file_that_is_no_yaml_file_is_said_to_be_no_policy_and_where_an_example_is(
+    tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "README.md").write_bytes(content)
+    with pytest.raises(PolicyError, match=rf"README\.md' is no policy, which is a YAML file \({REFERENCE}"):
+        load_policy(tmp_path / "README.md")
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        (GOOD + "net: host\n", "accept_unproven, data"),
+        (GOOD.replace("pids", "pid"), "tmpfs_bytes"),
+        (GOOD + "data: [{databases: [a], rows: 1}]\n", "max_rows"),
+        (GOOD + "disclosure: {lines: true}\n", "failure_line"),
+    ],
+)
+def test_an_unknown_key_is_answered_with_the_keys_beside_it_and_the_page_on_them(text: str, known: str) -> None:
+    message = refusal(text)
+    assert known in message
+    assert message.endswith(f"(see {REFERENCE})")
+    assert (ROOT / REFERENCE).is_file()
+
+
 @pytest.fixture
 def policy() -> Policy:
     return load_policy(next(path for path in SHIPPED if path.stem == "default"))
@@ -135,7 +198,37 @@ def test_explain_names_every_limit_in_plain_words(policy: Policy) -> None:
 
 def test_explain_lists_purposes_that_cannot_run() -> None:
     explanation = explain(parse_policy(GOOD.encode(), "team.yaml"))
-    assert set(explanation.refused) == {"analysis", "evaluator", "import"}
+    assert set(explanation.refused) == {"analysis", "evaluator", "import", "sql", "derive"}
+
+
+def test_explain_says_what_each_data_rule_keeps_back_and_grants() -> None:
+    rules = (
+        "data:\n"
+        "- {databases: [hr, 'hr_*'], tables: [person], deny: [person.salary], redact: ['*.email', person.born],"
+        " max_rows: 10, max_bytes: 2048, query_seconds: 2.5}\n"
+        "- {databases: ['*']}\n"
+    )
+    first, second = explain(parse_policy((GOOD + rules).encode(), "team.yaml")).data
+    assert first.words == (
+        "Of databases named 'hr' and 'hr_*', the tables and views named 'person' alone may be read.",
+        "Kept back is 'person.salary', denied.",
+        "Kept back is '*.email' and 'person.born', redacted because it is personal.",
+        (
+            "Generated SQL and tools, and gold queries as well, see a database that is rebuilt without what is kept"
+            " back and without what depends on it."
+        ),
+        (
+            "One result holds at most 10 rows and 2 KiB, what is over it is cut and flagged; one query computes for at"
+            " most 2.5 s."
+        ),
+    )
+    assert second.words[0] == "Of every database that no rule before it names, all tables and views may be read."
+    assert len(second.words) == 2
+    assert (first.number, first.rule.tables, second.number) == (1, ("person",), 2)
+
+
+def test_without_data_rules_no_database_can_be_read() -> None:
+    assert explain(parse_policy(GOOD.encode(), "team.yaml")).data == ()
 
 
 def test_explain_needs_no_image_and_shows_the_digest_of_the_policy(policy: Policy) -> None:

@@ -20,6 +20,8 @@ MOUNTS = {
     Purpose.ANALYSIS: frozenset({MountRole.PUBLIC}),
     Purpose.EVALUATOR: frozenset({MountRole.TASK}),
     Purpose.IMPORT: frozenset({MountRole.TARGET}),
+    Purpose.SQL: frozenset({MountRole.DATABASE}),
+    Purpose.DERIVE: frozenset[MountRole](),
 }
 PURPOSES = pytest.mark.parametrize("purpose", list(Purpose))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +15,7 @@ from typing import Any, Self
 import pytest
 
 from orchestrator.domain.frames import PREFIX, Frame, decode_head, encode, pack_blobs
+from tests.sql_service import LIMITS, SqlService
 
 IMAGES = Path(__file__).parents[3] / "sandbox_images"
 DEADLINE_SECONDS = 300
@@ -92,7 +94,7 @@ Launch = Callable[..., Runner]
 def assembled(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """Image name to a directory that holds `base/runner` and the image's own runner, as the image does."""
     root = tmp_path_factory.mktemp("runners")
-    for image in ("base", "python", "analysis", "evaluator"):
+    for image in ("base", "python", "analysis", "evaluator", "sql"):
         shutil.copytree(IMAGES / "base" / "runner", root / image, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(IMAGES / image / "runner", root / image, dirs_exist_ok=True)
     return {image.name: image for image in root.iterdir()}
@@ -123,3 +125,45 @@ def launch(assembled: Mapping[str, Path]) -> Iterator[Launch]:
 def launch_once(assembled: Mapping[str, Path]) -> Iterator[Launch]:
     """The same for a runner that all tests of a module share."""
     yield from _launcher(assembled)
+
+
+Serve = Callable[..., SqlService]
+
+
+def _server(launch: Launch) -> Serve:
+    def serve(database: Path, *, readable: Mapping[str, Sequence[str]] | None = None, **limits: object) -> SqlService:
+        runner = launch("sql", "--database", str(database))
+        service = SqlService(lambda frame: runner.send(frame.head, frame.body), runner.receive)
+        service.open(readable, **limits)
+        return service
+
+    return serve
+
+
+@pytest.fixture
+def serve_sql(launch: Launch) -> Serve:
+    """Start a runner of the `sql` image on a database file, and open it."""
+    return _server(launch)
+
+
+@pytest.fixture(scope="module")
+def serve_sql_once(launch_once: Launch) -> Serve:
+    """The same for a service that all tests of a module share."""
+    return _server(launch_once)
+
+
+Run = Callable[[str], Any]
+
+
+@pytest.fixture
+def run_in_runner(assembled: Mapping[str, Path]) -> Run:
+    """Runs code among the modules of the `sql` runner, with its `LIMITS`, and returns what it prints as JSON."""
+
+    def run(code: str) -> Any:
+        setting = f"import sys\nsys.path.insert(0, {str(assembled['sql'])!r})\nLIMITS = {dict(LIMITS)!r}\n"
+        command = [sys.executable, "-I", "-B", "-c", setting + code]
+        done = subprocess.run(command, capture_output=True, timeout=DEADLINE_SECONDS, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+        return json.loads(done.stdout)
+
+    return run

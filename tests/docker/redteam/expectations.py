@@ -33,6 +33,7 @@ RUNTIMES: Mapping[Runtime, Mapping[str, Any]] = {
         "bomb-endings": frozenset({Ending.PROCESSES}),
         "bomb-seconds": 2.0,
         "cpu-is-counted": True,
+        "undumpable": True,
     },
     Runtime.RUNSC: {
         "guest-calls": frozenset({
@@ -57,6 +58,7 @@ RUNTIMES: Mapping[Runtime, Mapping[str, Any]] = {
         "bomb-endings": frozenset({Ending.PROCESSES, Ending.TIMEOUT, Ending.MEMORY}),
         "bomb-seconds": 2.0,
         "cpu-is-counted": True,
+        "undumpable": False,  # processes of one user see each other, whatever they say; the filter of calls holds
         "sequences": 10,  # a hundred copies of a program need more tasks and memory of the host than the policy grants
         "inode-limit": False,  # files are bounded by memory alone, so `tmpfs` stays unproven there
     },

@@ -1,0 +1,277 @@
+"""`docs/policies.md`, written from the policy models by `python -m orchestrator.cli.policy_reference`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from orchestrator.bootstrap.places import find_places
+from orchestrator.cli.streams import print_page
+from orchestrator.domain.data_access import DataRule
+from orchestrator.domain.policies import (
+    MIB,
+    Disclosure,
+    Grant,
+    Limits,
+    MountRole,
+    Policy,
+    ProvenLimit,
+    Purpose,
+    Runtime,
+)
+from orchestrator.sandbox.policy_files import load_policy
+from orchestrator.sandbox.settings import TARGETS
+
+EXAMPLE = """\
+version: 1
+name: team
+description: For our tasks; candidates compute for at most 20 s, and SQL sees one database without salaries.
+
+purposes:
+  candidate:
+    image: python
+    limits: {cpu_seconds: 20, wall_seconds: 100, memory_bytes: 268435456}   # 256 MiB
+  analysis:
+    image: analysis
+    mounts: [public]
+  evaluator:
+    image: evaluator
+    mounts: [task]
+    limits: {wall_seconds: 600, cpu_seconds: 300, frame_body_bytes: 33554432}
+  import:
+    image: base
+    mounts: [target]
+    limits: {wall_seconds: 1500, channel_bytes: 4294967296}
+  sql:
+    image: sql
+    mounts: [database]
+    limits: {wall_seconds: 3600, cpu_seconds: 3600, memory_bytes: 1073741824}
+  derive:
+    image: sql
+    limits: {wall_seconds: 1500, cpu_seconds: 300, memory_bytes: 2147483648, tmpfs_bytes: 1610612736}
+
+data:
+  - databases: [hr]
+    tables: [person, "order*"]
+    deny: [person.salary]
+    redact: ["*.email"]
+    max_rows: 10000
+
+disclosure:
+  metric_digits: 4
+"""
+_PREAMBLE = """\
+# Policies
+
+A policy says what each kind of untrusted code may see, use and spend, and what of a verdict a model is told. It is a
+YAML file. `--policy` takes the name of a shipped one or the path of your own, for instance `--policy ./team.yaml`;
+`evolvarium policy explain ./team.yaml` says in plain words what it grants, and with `--settings` shows what the engine
+is given.
+
+| shipped (`policies/`) | for |
+| --- | --- |
+{shipped}
+
+- **A purpose that is not named cannot run.** Formal evaluations need `candidate`, `evaluator` and `import`; experiments
+  of agents `analysis`; SQL needs `sql`, `import` and, where a data rule keeps something back, `derive`.
+- **A policy stands alone.** It cannot extend or include another one: copy a shipped file and change it.
+- **Only tightening is possible from outside.** A task's own `limits` count where they are lower, and `--runtime` is
+  refused where it would loosen what the policy says.
+- **What must never be granted has no key:** a network, capabilities, privileges, devices, host paths, the engine's
+  socket, environment variables.
+- **The file is read strictly.** It has at most 256 KiB of UTF-8. Unknown keys, keys that occur twice, aliases, merges
+  and tags are refused, with the place and what is allowed there. Sizes are whole numbers of bytes.
+- **It is on record.** Its digest goes into the record of every container and every run. A run is continued under
+  another policy only with `--accept-policy-change`.
+
+## An example
+
+```yaml
+{example}```
+"""
+_GVISOR = """\
+## gVisor
+
+`--policy gvisor` runs everything under `runsc`: what `default` grants, with a kernel in user space between the code and
+the host's. Install gVisor, add `runsc` to `runtimes` in the engine's `/etc/docker/daemon.json`, restart the engine, and
+see with `evolvarium doctor --policy gvisor` what is in force.
+
+- **`tmpfs` is accepted without proof.** The guest kernel ignores `tmpfs_inodes`. The bytes are limited, and what it
+  keeps for each file counts as the container's memory, so a flood of files ends as `memory`.
+- **It needs more memory**, since what the guest kernel takes counts as the container's: 8 MiB for every small process,
+  16 MiB for a copy of a program that uses NumPy. A program that needs a process per instance (one that changes more
+  than its own modules) may therefore end as `memory` with a hundred instances at once, although it does not under
+  `runc`. A task's own `limits` hold here as well.
+- **Keep `pids` or `memory_bytes` low.** Where a container meets `pids` with a hundred processes or more, gVisor can
+  take a minute to end it, which counts as a failure of the sandbox. The shipped limits on memory come before that.
+- **Another policy** is put under gVisor by `--runtime runsc`. It is refused unless that policy, too, has
+  `accept_unproven: [tmpfs]`.
+"""
+_POSTAMBLE = "This page is written by `python -m orchestrator.cli.policy_reference`; a test holds it to the code.\n"
+_NAMES = {str: "text", int: "whole number", float: "number", bool: "true or false", NoneType: "null"}
+_KINDS: dict[type, str] = {
+    Grant: "[grant](#purposespurpose)",
+    Limits: "[limits](#purposespurposelimits)",
+    DataRule: "[rules](#data)",
+    Disclosure: "[disclosure](#disclosure)",
+    Purpose: "[purpose](#purposes)",
+    MountRole: "[roles](#mounts)",
+    Runtime: "[runtime](#runtimes)",
+    ProvenLimit: "[names](#limits-that-are-proved)",
+}
+_SECTIONS = (
+    ("The file", "", Policy),
+    ("`purposes.PURPOSE`", "What one purpose gets.", Grant),
+    ("`purposes.PURPOSE.limits`", "Ceilings of one container.", Limits),
+    (
+        "`data`",
+        """\
+A list of rules. Patterns are names, in which `*` stands for any characters and `?` for one, without regard to case. A
+rule only takes away: what it keeps back is not in the database that SQL and tools see.""",
+        DataRule,
+    ),
+    ("`disclosure`", "What of a verdict may reach a model.", Disclosure),
+)
+
+
+def reference() -> str:
+    """The whole page."""
+    folder = find_places(None, None).project / "policies"
+    policies = [load_policy(path) for path in sorted(folder.glob("*.yaml"))]
+    shipped = "\n".join(f"| `{policy.name}` | {policy.description} |" for policy in policies)
+    return "\n".join([
+        _PREAMBLE.format(shipped=shipped, example=EXAMPLE),
+        *(_model_section(*section) for section in _SECTIONS),
+        _table("## Purposes", ("purpose", "serves", "may mount"), _purposes()),
+        _table("## Mounts", ("role", "what and where"), _members(MountRole)),
+        _table("## Runtimes", ("runtime", "meaning"), _members(Runtime)),
+        _table("## Limits that are proved", ("name", "what a probe must see before a run"), _members(ProvenLimit)),
+        _GVISOR,
+        _POSTAMBLE,
+    ])  # fmt: skip
+
+
+def attribute_docs(kind: type) -> dict[str, str]:
+    """The text below each attribute of a class, on one line; an attribute without one is missing."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    found: dict[str, str] = {}
+    body: Sequence[ast.stmt] = getattr(tree, "body", [])
+    for statement, following in pairwise(body):
+        target = statement.target if isinstance(statement, ast.AnnAssign) else None
+        if isinstance(statement, ast.Assign):
+            target = statement.targets[0] if isinstance(statement.targets[0], ast.Name) else None
+        if isinstance(target, ast.Name) and isinstance(following, ast.Expr):
+            found[target.id] = " ".join(str(ast.literal_eval(following.value)).split())
+    return found
+
+
+def _model_section(title: str, introduction: str, model: type[BaseModel]) -> str:
+    docs = attribute_docs(model)
+    rows = [
+        (f"`{name}`", _type(field.annotation), _default(name, field), _range(name, field), docs[name])
+        for name, field in model.model_fields.items()
+    ]
+    heading = f"## {title}\n\n{introduction}".rstrip()
+    return _table(heading, ("key", "type", "default", "range", "meaning"), rows)
+
+
+def _table(heading: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heading, "", f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def _members(kind: type[StrEnum]) -> list[tuple[str, str]]:
+    docs = attribute_docs(kind)
+    return [(f"`{member.value}`", docs[member.name]) for member in kind]
+
+
+def _purposes() -> list[tuple[str, str, str]]:
+    docs = attribute_docs(Purpose)
+    return [
+        (
+            f"`{purpose.value}`",
+            docs[purpose.name],
+            ", ".join(f"`{role.value}` at `{TARGETS[role]}`" for role in MountRole if _may_mount(purpose, role)) or "-",
+        )
+        for purpose in Purpose
+    ]
+
+
+def _may_mount(purpose: Purpose, role: MountRole) -> bool:
+    grant = Grant(image="base", mounts=frozenset({role}))
+    try:
+        Policy(version=1, name="p", purposes={purpose: grant})
+    except ValidationError:
+        return False
+    return True
+
+
+def _type(annotation: Any) -> str:  # noqa: ANN401 - any annotation of a field
+    known = {**_NAMES, **_KINDS}
+    if isinstance(annotation, type) and annotation in known:
+        return known[annotation]
+    origin, arguments = get_origin(annotation), [part for part in get_args(annotation) if part is not Ellipsis]
+    if origin is Literal:
+        return " or ".join(f"`{value}`" for value in arguments)
+    if origin is dict:
+        return f"mapping from {_type(arguments[0])} to {_type(arguments[1])}"
+    if origin in (tuple, frozenset):
+        return f"list of {_type(arguments[0])}"
+    parts = arguments[:1] if hasattr(annotation, "__metadata__") else arguments  # annotated, else a union
+    return " or ".join(map(_type, parts))
+
+
+def _default(name: str, field: FieldInfo) -> str:
+    match field.default:
+        case _ if field.is_required():
+            text = "must be given"
+        case BaseModel():
+            text = "all its defaults"
+        case StrEnum() as member:
+            text = f"`{member.value}`"
+        case None | bool() | str() | tuple() | frozenset() as value:
+            text = f"`{json.dumps(list(value) if isinstance(value, tuple | frozenset) else value)}`"
+        case number:
+            text = _number(name, number)
+    return text
+
+
+def _range(name: str, field: FieldInfo) -> str:
+    bounds = {
+        bound: getattr(part, bound)
+        for part in field.metadata
+        for bound in ("ge", "gt", "le", "min_length", "max_length", "pattern")
+        if getattr(part, bound, None) is not None
+    }
+    if "pattern" in bounds:
+        return f"`{bounds['pattern']}`"
+    if "max_length" in bounds:
+        return f"at most {bounds['max_length']} characters"
+    if "min_length" in bounds:
+        return f"at least {bounds['min_length']} of them"
+    if "le" not in bounds:
+        return "-"
+    low = _number(name, bounds["ge"]) if "ge" in bounds else f"over {bounds['gt']:g}"
+    return f"{low} to {_number(name, bounds['le'])}"
+
+
+def _number(name: str, value: float) -> str:
+    if not name.endswith("_bytes") or value < 1024:
+        return f"{value:.12g}"
+    unit, size = ("GiB", MIB << 10) if value >= MIB << 10 else ("MiB", MIB) if value >= MIB else ("KiB", 1024)
+    return f"{value:.12g} ({value / size:g} {unit})"
+
+
+if __name__ == "__main__":
+    sys.exit(print_page(reference()))

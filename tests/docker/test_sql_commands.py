@@ -1,0 +1,185 @@
+"""`evolvarium sql` in processes of its own, on the demo shop, with real containers."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import signal
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.cli.sql_documents import SqlAnswerDocument, SqlBenchDocument, SqlCheckDocument
+from orchestrator.sandbox.engine import Engine
+from orchestrator.sandbox.images import ImageStore
+from orchestrator.sandbox.owners import CONTAINER_KIND, KIND, RUN
+from orchestrator.sql.demo import Demo, write_demo
+from tests.command_line import SECONDS, CommandLine, wait_until
+
+pytestmark = pytest.mark.docker
+
+SMALL = ("--candidates", "3", "--rounds", "2", "--seed", "1")
+TIMED = frozenset({"wall_seconds"})
+"""Fields that say how long something took."""
+
+
+@pytest.fixture(scope="module")
+def command(home: Path, images: ImageStore, tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
+    images.verify()
+    return CommandLine.beside(home, tmp_path_factory.mktemp("installation"))
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    return write_demo(tmp_path_factory.mktemp("demo") / "shop")
+
+
+@pytest.fixture(scope="module")
+def bench(demo: Demo) -> tuple[str, ...]:
+    return ("sql", "bench", "--dataset", "jsonl", "--root", str(demo.questions), "--limit", "6", *SMALL)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(command: CommandLine, demo: Demo, bench: tuple[str, ...]) -> dict[str, Any]:
+    """The final object of a bench that nothing disturbed."""
+    before = hashlib.sha256(demo.database.read_bytes()).digest()
+    ended = command.call(*bench, "--json")
+    assert ended.code == 0, ended.err
+    assert hashlib.sha256(demo.database.read_bytes()).digest() == before
+    return ended.document
+
+
+@pytest.fixture
+def left(engine: Engine) -> Callable[[str], int]:
+    """Counts containers of a run, in any state."""
+    return lambda run_id: len(engine.containers({KIND: CONTAINER_KIND, RUN: run_id}))
+
+
+def test_a_question_gets_a_query_a_result_and_an_explanation(command: CommandLine, demo: Demo) -> None:
+    ask = ("sql", "ask", "How many customers are there?", "--db", str(demo.database), *SMALL)
+    ended = command.call(*ask, "--explain", "--json")
+    assert ended.code == 0, ended.err
+    document = SqlAnswerDocument.model_validate_json(ended.out)
+    assert (document.answered, document.rows, document.row_count) == (True, [[60]], 1)
+    assert document.explanation is not None
+    assert len(document.explanation["rounds"]) == document.rounds
+    assert command.runs() == []  # nothing is kept of it
+
+
+def test_no_answer_is_exit_code_1_and_a_budget_that_covers_nothing_is_4(command: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "wide.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (" + ", ".join(f"{'long_name_' * 9}{n}" for n in range(9)) + ")")
+    ask = ("sql", "ask", "List every column of every t.", "--db", str(path), "--candidates", "1", "--rounds", "1")
+    cut_off = command.call(*ask, "--set", "max_output_tokens=64", "--json")
+    assert cut_off.code == 1, cut_off.err
+    assert cut_off.document["answered"] is False
+    poor = command.call(*ask, "--budget-tokens", "10", "--json")
+    assert (poor.code, poor.document["error"]["type"]) == (4, "BudgetExhausted")
+
+
+def test_a_check_says_what_the_policy_says_and_runs_nothing(command: CommandLine, demo: Demo) -> None:
+    check = ("--db", str(demo.database), "--policy", "web_shop", "--json")
+    allowed = command.call("sql", "check", "SELECT first_name, city FROM customers ORDER BY 1", *check)
+    assert allowed.code == 0, allowed.err
+    document = SqlCheckDocument.model_validate_json(allowed.out)
+    assert document.allowed
+    assert document.ordered
+    assert document.reads == {"customers": ["first_name", "city"]}
+    assert ("customers", "email") in {(one.table, one.column) for one in document.hidden}
+    refused = command.call("sql", "check", "SELECT email FROM customers", *check)
+    document = SqlCheckDocument.model_validate_json(refused.out)
+    assert (refused.code, document.allowed, document.refused_by) == (1, False, "policy")
+    assert "customers.email" in document.reason
+    assert "redact *.email" in document.reason
+
+
+def test_a_bench_judges_gold_as_100_percent_and_changes_no_database(
+    command: CommandLine, undisturbed: dict[str, Any], left: Callable[[str], int]
+) -> None:
+    document = SqlBenchDocument.model_validate(undisturbed)
+    assert (document.state, document.evaluable, document.answered) == ("done", 6, 6)
+    assert {share.share for share in document.gold_as_prediction.values()} == {1.0}
+    assert [database.unchanged for database in document.databases] == [True]
+    assert document.pass_at_k["bird"].right >= document.methods["majority"]["bird"].right
+    assert document.containers_left == left(document.run) == 0
+    assert command.call("audit", "verify").code == 0
+    shown = command.call("show", document.run, "--json").document
+    assert {**shown, "containers_left": 0} == undisturbed
+
+
+def test_gold_and_predictions_never_share_a_container(command: CommandLine, undisturbed: dict[str, Any]) -> None:
+    chain = (command.home / "audit" / "chain.jsonl").read_text()
+    mine = [line for line in chain.splitlines() if undisturbed["run"] in line]
+    attempts = {domain: [line for line in mine if f'"{domain}/web_shop/' in line] for domain in ("gold", "predicted")}
+    assert all(attempts.values())
+    assert len(attempts["gold"]) + len(attempts["predicted"]) == len(mine)
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_a_resumed_bench_comes_to_the_same_end(
+    command: CommandLine,
+    bench: tuple[str, ...],
+    undisturbed: dict[str, Any],
+    left: Callable[[str], int],
+    kills: int,
+) -> None:
+    expected = command.records(undisturbed["run"])
+    moments = sorted(secrets.SystemRandom().sample(range(2, len(expected) - 2), kills))
+    run_id = command.killed_at(moments[0], *bench)
+    for moment in moments[1:]:
+        command.killed_at(moment, "resume", run_id)
+    ended = command.call("resume", run_id, "--json")
+    assert ended.code == 0, (moments, ended.err)
+    assert {**ended.document, "run": ""} == {**undisturbed, "run": ""}, moments
+    assert _timeless(command.records(run_id)) == _timeless(expected), moments
+    assert left(run_id) == 0
+
+
+def test_a_policy_that_hides_columns_takes_gold_that_needs_them_out_of_the_denominator(
+    command: CommandLine, demo: Demo
+) -> None:
+    ended = command.call(
+        *("sql", "bench", "--dataset", "jsonl", "--root", str(demo.questions), "--policy", "web_shop"),
+        *("--candidates", "1", "--rounds", "1", "--methods", "majority", "--json"),
+    )
+    assert ended.code == 0, ended.err
+    document = SqlBenchDocument.model_validate(ended.document)
+    denied = [one for one in document.left_out if one.standing == "denied"]
+    assert denied
+    assert all("data rule 1" in one.reason for one in denied)
+    assert document.evaluable == document.questions - len(document.left_out)
+    assert document.methods["majority"]["bird"].of == document.evaluable
+    assert {share.share for share in document.gold_as_prediction.values()} == {1.0}
+    assert document.databases[0].hidden > 0
+
+
+def test_a_bench_does_not_go_on_with_other_questions(
+    command: CommandLine, tmp_path: Path, left: Callable[[str], int]
+) -> None:
+    demo = write_demo(tmp_path / "shop")
+    bench = ("sql", "bench", "--dataset", "jsonl", "--root", str(demo.questions), "--limit", "3", *SMALL)
+    process = command.start(*bench)
+    run_id = command.new_run(process)
+    wait_until(process, lambda: left(run_id) > 0)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130, err
+    assert f"evolvarium resume {run_id}" in err
+    assert "Traceback" not in err
+    assert left(run_id) == 0
+    demo.questions.write_text(demo.questions.read_text().replace("customers", "clients"))
+    refused = command.call("resume", run_id)
+    assert refused.code == 2
+    assert "the data set has changed since the run began" in refused.err
+
+
+def _timeless(records: dict[str, Any]) -> dict[str, Any]:
+    """Records without what depends on how fast the machine was."""
+    return {
+        key: {name: value for name, value in record.items() if name not in TIMED} for key, record in records.items()
+    }
