@@ -31,6 +31,11 @@ class Steps:
         self._journal = journal
         self._mode = mode
 
+    @property
+    def journal(self) -> Journal:
+        """Where the records are."""
+        return self._journal
+
     def recorded(self, key: str) -> Record | None:
         """The record of a step; None: it has not been performed to its end."""
         return self._journal.get(key)
