@@ -14,7 +14,10 @@ PYTEST_ARGS ?=
 # What `make demo` runs: once with experiments, once without.
 DEMO_ARGS ?= online_bin_packing --public-seed --seed 1 --commits 8 --migration-interval 3
 
-.PHONY: help setup engine images demo test test-slow check redteam bench results clean
+# What the benchmark of `make demo-sql` measures.
+DEMO_SQL_ARGS ?= --seed 1
+
+.PHONY: help setup engine images demo demo-sql test test-slow check redteam bench results clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,10 +48,35 @@ images: setup engine ## Build the sandbox images, where they are missing or out 
 
 demo: images ## Watch three islands evolve a bin-packing heuristic, with and without experiments.
 	@echo "Two searches, about 5 to 10 minutes on two processors in all; then a report of how they compare."
-	@ids=$$(mktemp -d); trap 'rm -rf "$$ids"' EXIT; set -x; \
-		$(EVOLVARIUM) run $(DEMO_ARGS) --run-id-file "$$ids/with"; \
-		$(EVOLVARIUM) run $(DEMO_ARGS) --no-analysis --run-id-file "$$ids/without"; \
-		$(EVOLVARIUM) report "$$(cat "$$ids/with")" "$$(cat "$$ids/without")"
+	@ids=$$(mktemp -d); trap 'rm -rf "$$ids"' EXIT; \
+		search() { \
+			echo; echo "\$$ evolvarium run $(DEMO_ARGS) $${*:2}"; \
+			if [ -t 1 ]; then $(EVOLVARIUM) run $(DEMO_ARGS) "$${@:2}" --run-id-file "$$ids/$$1"; \
+			else $(EVOLVARIUM) run $(DEMO_ARGS) "$${@:2}" --run-id-file "$$ids/$$1" 2>&1 >/dev/null; fi; }; \
+		search with; search without --no-analysis; \
+		with=$$(cat "$$ids/with") without=$$(cat "$$ids/without"); \
+		echo; echo "\$$ evolvarium report $$with $$without"; \
+		$(EVOLVARIUM) report "$$with" "$$without"; \
+		echo; echo "Next: '$(EVOLVARIUM) show $$with best' prints the winner's program, and"; \
+		echo "'$(EVOLVARIUM) report $$with $$without -o report' writes the page with its pictures."
+
+demo-sql: images ## Ask a small web shop in plain words, once under a policy that hides columns, and measure it.
+	@echo "Three questions, one check and a benchmark of 60 questions, about two minutes on two processors in all."
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; shop=$$folder/shop/web_shop.sqlite; \
+		$(BIN)/python -c 'import sys; from pathlib import Path; from orchestrator.sql.demo import write_demo; write_demo(Path(sys.argv[1]))' "$$folder/shop"; \
+		show() { echo; echo "\$$ evolvarium sql $$*"; }; \
+		refused() { code=$$?; if [ $$code -ne 1 ]; then exit $$code; fi; }; \
+		show ask '"How many customers live in Oslo?"' --db web_shop.sqlite --candidates 4 --explain; \
+		$(EVOLVARIUM) sql ask "How many customers live in Oslo?" --db "$$shop" --candidates 4 --explain; \
+		show ask '"List the email of every customer who lives in Oslo."' --db web_shop.sqlite; \
+		$(EVOLVARIUM) sql ask "List the email of every customer who lives in Oslo." --db "$$shop"; \
+		show ask '"List the email of every customer who lives in Oslo."' --db web_shop.sqlite --policy web_shop; \
+		$(EVOLVARIUM) sql ask "List the email of every customer who lives in Oslo." --db "$$shop" --policy web_shop || refused; \
+		show check '"SELECT email FROM customers"' --db web_shop.sqlite --policy web_shop; \
+		$(EVOLVARIUM) sql check "SELECT email FROM customers" --db "$$shop" --policy web_shop || refused; \
+		show bench --dataset jsonl --root questions.jsonl $(DEMO_SQL_ARGS); \
+		if [ -t 1 ]; then $(EVOLVARIUM) sql bench --dataset jsonl --root "$$folder/shop/questions.jsonl" $(DEMO_SQL_ARGS); \
+		else $(EVOLVARIUM) sql bench --dataset jsonl --root "$$folder/shop/questions.jsonl" $(DEMO_SQL_ARGS) 2>&1 >/dev/null; fi
 
 test: images ## Run the whole test suite, except what is slow or spends money.
 	$(PYTEST) -m "not slow and not live" $(PYTEST_ARGS)

@@ -16,6 +16,7 @@
     │   └── ProtocolError        trusted code in a container broke the protocol
     ├── EvaluatorError           trusted task code failed; the candidate stays unscored   exit code 5
     ├── ModelError               a language model could not answer         exit code 5
+    ├── OutputError              a result cannot be written to stdout      exit code 6
     └── Cancelled                an operator's stop                        exit code 130
 
 What a candidate does is data (`domain.outcomes`), never one of these; that an audit chain is broken is a finding of
@@ -94,6 +95,12 @@ class EvaluatorError(EvolvariumError):
 
 class ModelError(EvolvariumError):
     """A language model could not answer."""
+
+
+class OutputError(EvolvariumError):
+    """What a command has to say cannot be written to stdout; says nothing of what it did."""
+
+    exit_code = 6
 
 
 class Cancelled(EvolvariumError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ from orchestrator.runtime.workers import CancelToken
 from orchestrator.sandbox.adapter import DockerSandbox
 from orchestrator.sandbox.doctor import Finding, examine
 from orchestrator.sandbox.engine import Engine
+from orchestrator.sandbox.image_pruning import ImagePruneReport, OldImage, prune_images
 from orchestrator.sandbox.images import ImageStore
 from orchestrator.sandbox.proofs import Proofs
 from orchestrator.sandbox.sweep import SweepReport, prune
@@ -72,15 +73,40 @@ def open_bench(places: Places, policy: Policy, token: CancelToken, progress: Cal
             yield Bench(sandbox=sandbox, images=images)
 
 
-def pruned() -> SweepReport:
+def pruned(*, dry_run: bool) -> SweepReport:
     """Remove what dead owners left, and data that no container uses.
+
+    Args:
+        dry_run: Remove nothing.
 
     Raises:
         EngineUnavailable: No engine answers.
         SandboxError: The engine failed, or something is still there.
     """
     with Engine.connect() as engine:
-        return prune(engine)
+        return prune(engine, dry_run=dry_run)
+
+
+def images_pruned(
+    places: Places, *, other_homes: bool, dry_run: bool, tell: Callable[[Sequence[OldImage]], None]
+) -> ImagePruneReport:
+    """Remove images of ours that this home does not need.
+
+    Args:
+        places: Holds the home, whose lock says what is needed.
+        other_homes: Also those with the tag of another home.
+        dry_run: Remove nothing.
+        tell: Called once with what is about to be removed.
+
+    Raises:
+        InputError: The home cannot be used.
+        ImageMissing: The lock cannot be read.
+        EngineUnavailable: No engine answers.
+        SandboxError: The engine failed.
+    """
+    home = writable_home(places)
+    with Engine.connect() as engine:
+        return prune_images(engine, home, other_homes=other_homes, dry_run=dry_run, tell=tell)
 
 
 def examined(places: Places, policy: Policy, progress: Callable[[str], None]) -> list[Finding]:

@@ -11,6 +11,7 @@ from orchestrator.evaluation.hidden import SplitStore
 from orchestrator.evaluation.task_spec import FilesSplit
 from orchestrator.evaluation.tasks import Task
 from orchestrator.methods.agentic_evolve import read_history
+from orchestrator.methods.agentic_evolve.entries import Entry
 from orchestrator.methods.agentic_evolve.history_records import record_of
 from orchestrator.ports import Evaluator, Journal, Sandbox
 
@@ -30,7 +31,9 @@ def read_finals(journal: Journal) -> list[tuple[str, Verdict]]:
     return finals
 
 
-def final_splits(task: Task, store: SplitStore, sandbox: Sandbox, asked: Sequence[str] | None) -> list[str]:
+def final_splits(
+    task: Task, store: SplitStore, sandbox: Sandbox, asked: Sequence[str] | None, note: Callable[[str], object]
+) -> list[str]:
     """The splits to measure at the end; looks now whether their data can be had, not after hours of search.
 
     Args:
@@ -38,6 +41,7 @@ def final_splits(task: Task, store: SplitStore, sandbox: Sandbox, asked: Sequenc
         store: Finds the files of those that come from files.
         sandbox: As `store` asks for.
         asked: By the user, each of which must be available; None: all that are.
+        note: Told which split is left out although the user named a place for its files.
 
     Raises:
         InputError: The task has no such split.
@@ -52,12 +56,32 @@ def final_splits(task: Task, store: SplitStore, sandbox: Sandbox, asked: Sequenc
         try:
             if isinstance(task.split(name), FilesSplit):
                 store.load(sandbox, task, name, run_id="")
-        except PrerequisiteError:
+        except PrerequisiteError as error:
             if asked is not None:
                 raise
+            if store.has_data_roots:
+                note(f"split {name!r} will not be measured: {error}")
             continue
         available.append(name)
     return available
+
+
+def require_readable(task: Task, splits: Sequence[str], run_id: str, evaluator_of: Callable[[str], Evaluator]) -> None:
+    """Evaluate the initial program on splits from files now: what they hold is only found out by the task's own code.
+
+    Args:
+        task: Declares the splits.
+        splits: Of `final_splits`.
+        run_id: Labels the containers.
+        evaluator_of: The evaluator of a split.
+
+    Raises:
+        InputError: The task's code cannot read a file.
+        EvolvariumError: Otherwise as `Evaluator.evaluate`.
+    """
+    for split in splits:
+        if isinstance(task.split(split), FilesSplit):
+            evaluator_of(split).evaluate(task.initial, run_id=run_id, attempt_id=f"read-{split}")
 
 
 def measure_finals(
@@ -74,17 +98,22 @@ def measure_finals(
     Raises:
         EvolvariumError: As `Evaluator.evaluate`; what was measured before is kept.
     """
+    for key, split, entry in pending(journal, splits):
+        payload = entry.candidate.payload
+        verdict = evaluator_of(split).evaluate(payload, run_id=run_id, attempt_id=f"final-{split}-{entry.id}")
+        journal.put(key, {"payload": payload.digest, "verdict": to_record(verdict)})
+
+
+def pending(journal: Journal, splits: Sequence[str]) -> list[tuple[str, str, Entry]]:
+    """(key, split, candidate) of every final measurement that the journal of an ended search lacks."""
     history = read_history(journal)
     candidates = {entry.id: entry for entry in (history.initial, history.best) if entry is not None}
-    for split in splits:
-        for candidate_id, entry in candidates.items():
-            key = f"{PREFIX}{split}/{candidate_id}"
-            if journal.get(key) is None:
-                payload = entry.candidate.payload
-                verdict = evaluator_of(split).evaluate(
-                    payload, run_id=run_id, attempt_id=f"final-{split}-{candidate_id}"
-                )
-                journal.put(key, {"payload": payload.digest, "verdict": to_record(verdict)})
+    wanted = [
+        (f"{PREFIX}{split}/{candidate_id}", split, entry)
+        for split in splits
+        for candidate_id, entry in candidates.items()
+    ]
+    return [(key, split, entry) for key, split, entry in wanted if journal.get(key) is None]
 
 
 def copy_finals(recorded: Journal, replayed: Journal) -> None:
@@ -92,5 +121,5 @@ def copy_finals(recorded: Journal, replayed: Journal) -> None:
     history = read_history(replayed)
     payloads = {entry.id: entry.candidate.payload.digest for entry in (history.initial, history.best) if entry}
     for key, record in recorded.records(PREFIX):
-        if payloads.get(key.rpartition("/")[2]) == record["payload"]:
+        if payloads.get(key.rpartition("/")[2]) == record.get("payload"):
             replayed.put(key, record)

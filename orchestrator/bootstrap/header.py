@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from orchestrator.bootstrap.choices import Choices
-from orchestrator.domain.policies import Policy
+from orchestrator.domain.policies import Policy, Purpose
 from orchestrator.errors import RunStateError
 from orchestrator.evaluation.hidden import files_digest
 from orchestrator.evaluation.tasks import Task
@@ -38,14 +38,17 @@ def task_record(task: Task) -> dict[str, Any]:
     }
 
 
-def policy_record(policy: Policy, digest_of: Callable[[str], str]) -> dict[str, Any]:
+def policy_record(
+    policy: Policy, digest_of: Callable[[str], str], purposes: Collection[Purpose] = frozenset(Purpose)
+) -> dict[str, Any]:
     """A policy, and the images that it runs.
 
     Args:
         policy: In force.
         digest_of: Digest of an image by its role; raises `ImageMissing`.
+        purposes: Those that the run needs.
     """
-    images = {grant.image: digest_of(grant.image) for grant in policy.purposes.values()}
+    images = {g.image: digest_of(g.image) for purpose, g in policy.purposes.items() if purpose in purposes}
     return {"policy": {"name": policy.name, "digest": policy.digest()}, "images": dict(sorted(images.items()))}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.bootstrap.bench import open_bench
 from orchestrator.bootstrap.places import Places
-from orchestrator.bootstrap.splits import split_store
+from orchestrator.bootstrap.splits import split_store, unused_data
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.policies import Policy
 from orchestrator.domain.verdicts import Verdict
@@ -47,7 +47,9 @@ def judge(
         EvaluatorError: The task's own code failed; likewise.
         Cancelled: An operator asked to stop.
     """
-    task.split(choice.split)
+    unused = unused_data(task, [choice.split], choice.data)
+    if unused is not None:
+        note(unused)
     store = split_store(places, public_seed=choice.public_seed, data=choice.data)
     run_id = f"evaluate-{secrets.token_hex(6)}"
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from orchestrator.errors import InputError
 from orchestrator.evaluation.tasks import find_tasks, task_folder
+from orchestrator.runtime.strict_yaml import shown
+from orchestrator.runtime.user_files import is_folder, kind_at
 
 HOME_VARIABLE = "EVOLVARIUM_HOME"
 
@@ -52,12 +55,28 @@ def find_places(home: Path | None, task_root: Path | None, environment: Mapping[
         InputError: The home is a file or lies in a git work tree, or the task root is no folder.
     """
     variables = os.environ if environment is None else environment
-    if task_root is not None and not task_root.is_dir():
+    if task_root is not None and not _is_folder(task_root, "the task root", "--task-root"):
         msg = f"task root {str(task_root)!r} is not a folder; give the folder that holds the task packages"
         raise InputError(msg)
     project = _project()
     roots = [project / "tasks"] if task_root is None else [task_root, project / "tasks"]
     return Places(home=_home(home, variables), project=project, task_roots=tuple(roots))
+
+
+def existing_places(home: Path | None, environment: Mapping[str, str] | None = None) -> Places:
+    """Places for a command that only reads: a home that was named has to be there.
+
+    Args:
+        home: None: as `find_places`; that home may be missing, since everybody begins without one.
+        environment: Likewise.
+
+    Raises:
+        InputError: As `find_places`, or the named home does not exist.
+    """
+    if home is not None and _is_missing(home):
+        msg = f"there is no home {str(home)!r}; correct --home, or leave it out"
+        raise InputError(msg)
+    return find_places(home, None, environment)
 
 
 def writable_home(places: Places) -> Path:
@@ -77,13 +96,26 @@ def writable_home(places: Places) -> Path:
     return places.home
 
 
+def _is_missing(home: Path) -> bool:
+    try:
+        return kind_at(home.expanduser()) == 0
+    except (OSError, RuntimeError):
+        return False  # `find_places` says why it cannot be used
+
+
 def _home(home: Path | None, variables: Mapping[str, str]) -> Path:
     chosen = home or Path(variables.get(HOME_VARIABLE) or _data_home(variables) / "evolvarium")
-    resolved = chosen.expanduser().resolve()
-    if resolved.exists() and not resolved.is_dir():
+    try:
+        resolved = chosen.expanduser().resolve()
+        kind = kind_at(resolved)
+        tree = next((folder for folder in (resolved, *resolved.parents) if kind_at(folder / ".git")), None)
+    except (OSError, RuntimeError, ValueError) as error:  # an unknown user after `~`, links in a circle, a null byte
+        reason = error.strerror if isinstance(error, OSError) else str(error).rstrip(".")
+        msg = f"the home {shown(str(chosen))} cannot be used: {reason}; choose another with --home or ${HOME_VARIABLE}"
+        raise InputError(msg) from error
+    if kind not in (0, stat.S_IFDIR):
         msg = f"the home {str(chosen)!r} is a file; choose a folder with --home or ${HOME_VARIABLE}"
         raise InputError(msg)
-    tree = next((folder for folder in (resolved, *resolved.parents) if (folder / ".git").exists()), None)
     if tree is not None:
         msg = (
             f"the home {str(chosen)!r} lies in the git work tree {str(tree)!r}, where hidden data could be committed; "
@@ -91,6 +123,14 @@ def _home(home: Path | None, variables: Mapping[str, str]) -> Path:
         )
         raise InputError(msg)
     return resolved
+
+
+def _is_folder(path: Path, what: str, option: str) -> bool:
+    try:
+        return is_folder(path)
+    except OSError as error:
+        msg = f"{what} {shown(str(path))} cannot be used: {error.strerror}; choose another with {option}"
+        raise InputError(msg) from error
 
 
 def _data_home(variables: Mapping[str, str]) -> Path:

@@ -25,7 +25,8 @@ def find_policy(places: Places, name: str, runtime: Runtime | None = None) -> Po
         PolicyError: There is none, it is not well formed, or the runtime would loosen it.
     """
     named = {path.stem: path for path in sorted((places.project / "policies").glob("*.yaml"))}
-    if name not in named and not name.endswith((".yaml", ".yml")) and "/" not in name:
+    is_path = name.endswith((".yaml", ".yml")) or "/" in name or Path(name).is_file()
+    if name not in named and not is_path:
         msg = f"no policy {name!r}; there are {', '.join(named) or 'none'}, or give the path of a YAML file"
         raise PolicyError(msg)
     policy = load_policy(named.get(name, Path(name)))

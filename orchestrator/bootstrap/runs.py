@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from orchestrator.bootstrap.places import Places
-from orchestrator.errors import RunStateError
+from orchestrator.errors import Cancelled, EvolvariumError, RunStateError
+from orchestrator.ports import Journal
 from orchestrator.storage.runs import RunStore
 
 NEWEST = ("latest", "previous")
 """Names of the newest runs, from the newest on."""
+SEARCH = "search"
+SQL_BENCH = "sql-bench"
+SQL_SWEEP = "sql-sweep"
 
 
 def run_store(places: Places) -> RunStore:
     """All runs of the home."""
     return RunStore(places.home)
+
+
+@contextmanager
+def new_run(store: RunStore) -> Iterator[tuple[str, Journal]]:
+    """A new run's id and journal; where the block fails and only the run's header is recorded, nothing is left of it.
+
+    An operator's stop is no failure: what was asked for is kept, to be resumed.
+
+    Raises:
+        PrerequisiteError: It cannot be made.
+    """
+    run_id, journal = store.create()
+    is_empty = False
+    try:
+        with journal:
+            try:
+                yield run_id, journal
+            except EvolvariumError as error:
+                is_empty = not isinstance(error, Cancelled) and all(key == "run" for key, _ in journal.records())
+                raise
+    finally:
+        if is_empty:
+            store.remove(run_id)
+
+
+def exists(store: RunStore, run_id: str) -> bool:
+    """Whether a run with this id is kept."""
+    try:
+        store.folder(run_id)
+    except RunStateError:
+        return False
+    return True
 
 
 def find_run(store: RunStore, name: str) -> str:
@@ -37,3 +76,8 @@ def find_run(store: RunStore, name: str) -> str:
         msg = f"{name!r} begins the ids of several runs: {', '.join(matches)}; give more of it"
         raise RunStateError(msg)
     return matches[0] if matches else store.folder(name).name
+
+
+def kind_of(journal: Journal) -> str:
+    """What a run is; one that ended before it began counts as a search."""
+    return str((journal.get("run") or {}).get("kind", SEARCH))

@@ -10,15 +10,16 @@ from typing import Any
 
 from orchestrator.bootstrap.bench import Bench, open_bench
 from orchestrator.bootstrap.choices import Choices, method_settings
-from orchestrator.bootstrap.finals import copy_finals, final_splits, measure_finals
+from orchestrator.bootstrap.finals import copy_finals, final_splits, measure_finals, pending, require_readable
 from orchestrator.bootstrap.header import policy_record, require_conditions, require_same, run_header
 from orchestrator.bootstrap.ledger import RememberingLedger
 from orchestrator.bootstrap.models import REPLAY_PREFIX, find_model
 from orchestrator.bootstrap.places import Places, writable_home
 from orchestrator.bootstrap.policies import find_policy
-from orchestrator.bootstrap.runs import find_run, run_store
-from orchestrator.bootstrap.splits import split_store
+from orchestrator.bootstrap.runs import SEARCH, find_run, kind_of, new_run, run_store
+from orchestrator.bootstrap.splits import split_store, unused_data
 from orchestrator.bootstrap.turns import AnalystInTurn, EvaluatorInTurn, Turns
+from orchestrator.domain.budgets import Budget
 from orchestrator.domain.policies import Purpose
 from orchestrator.errors import Cancelled, EvolvariumError, RunStateError
 from orchestrator.evaluation.analyst import SandboxAnalyst
@@ -31,7 +32,6 @@ from orchestrator.evaluation.tasks import Task, load_task
 from orchestrator.llm.replay import ReplayModel
 from orchestrator.methods.agentic_evolve import Progress, RunPorts, Settings, run_agentic_evolve
 from orchestrator.ports import Journal
-from orchestrator.runtime.budgets import Budget
 from orchestrator.runtime.workers import CancelToken
 
 _BEFORE = "before-run"
@@ -88,20 +88,25 @@ def begin(places: Places, choices: Choices, settings: Mapping[str, Any], watch: 
         watch: Of the caller.
 
     Raises:
-        EvolvariumError: See the exception tree; once `on_start` was called, the run is kept and can be resumed.
+        EvolvariumError: See the exception tree; once `on_start` was called, the run is kept and can be resumed,
+            unless it failed before anything was recorded of it.
     """
     task = load_task(places.task(choices.task))
     chosen = method_settings(task.spec, **settings)
     model = find_model(choices.model)
     policy = find_policy(places, choices.policy, choices.runtime)
     store = split_store(places, public_seed=choices.public_seed, data=choices.data)
+    others = task.spec.splits if choices.final_splits is None else choices.final_splits
+    unused = unused_data(task, list(dict.fromkeys([task.spec.search_split, *others])), choices.data)
+    if unused is not None:
+        watch.note(unused)
     with open_bench(places, policy, watch.token, watch.note) as bench:
         in_force = policy_record(policy, bench.images.digest)
-        splits = final_splits(task, store, bench.sandbox, choices.final_splits)
+        splits = final_splits(task, store, bench.sandbox, choices.final_splits, watch.note)
         host = _host(bench, task, store)
         _require_startable(bench, host, task, chosen)
-        run_id, journal = run_store(places).create()
-        with journal:
+        require_readable(task, splits, _BEFORE, lambda split: EvaluatorHost(bench.sandbox, task, split, store))
+        with new_run(run_store(places)) as (run_id, journal):
             journal.put("run", run_header(chosen, task, model, choices, in_force))
             run = _Run(run_id=run_id, journal=journal, settings=chosen, task=task, choices=choices)
             return _perform(run, bench, host, store, splits, watch)
@@ -131,7 +136,7 @@ def resume(places: Places, name: str, watch: Watch, *, accept_policy_change: boo
         with open_bench(places, policy, watch.token, watch.note) as bench:
             in_force = policy_record(policy, bench.images.digest)
             require_same(journal, run.task, in_force, accept_policy_change=accept_policy_change)
-            splits = final_splits(run.task, store, bench.sandbox, run.choices.final_splits)
+            splits = final_splits(run.task, store, bench.sandbox, run.choices.final_splits, watch.note)
             return _perform(run, bench, _host(bench, run.task, store), store, splits, watch)
 
 
@@ -187,6 +192,9 @@ def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
 def _recorded(places: Places, run_id: str, journal: Journal) -> _Run:
     """A run as its record says; its task as it is now."""
     header = journal.get("run")
+    if kind_of(journal) != SEARCH:
+        msg = f"run {run_id} is a Text-to-SQL bench, which cannot be replayed; `evolvarium show {run_id}` shows it"
+        raise RunStateError(msg)
     try:
         if header is None:
             msg = f"run {run_id} ended before it began; remove it with `evolvarium runs remove {run_id}`"
@@ -239,6 +247,9 @@ def _searched(
     ledger = run.ledger()
     analyst = SandboxAnalyst(bench.sandbox, run.task) if run.settings.analysis else None
     has_ended = run.journal.get("run/end") is not None
+    if has_ended:
+        missing = "; what is missing of its final measurements is made now" if pending(run.journal, splits) else ""
+        watch.note(f"run {run.run_id} is done already{missing}")
     host.prepare(run_id=run.run_id, warm=0 if has_ended else workers)
     if analyst is not None:
         analyst.prepare(run_id=run.run_id, warm=0 if has_ended else workers)
@@ -255,7 +266,7 @@ def _searched(
             ledger=ledger,
         ),
         cancel=watch.token,
-        on_event=watch.on_event,
+        on_event=(lambda _: None) if has_ended else watch.on_event,  # which would be told all of it again
     )
 
     @cache

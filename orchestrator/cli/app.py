@@ -11,17 +11,20 @@ from orchestrator.cli.audit import audit_app
 from orchestrator.cli.engine import doctor, sandbox_app
 from orchestrator.cli.evaluating import evaluate
 from orchestrator.cli.images import images_app
+from orchestrator.cli.plain_help import in_plain_words
 from orchestrator.cli.policies import policy_app
 from orchestrator.cli.reporting import report
 from orchestrator.cli.runs import runs_app, show
 from orchestrator.cli.searching import resume_run, run
+from orchestrator.cli.sql import sql_app
 from orchestrator.cli.tasks import task_app
 
 app = typer.Typer(
     help="Search for better programs with language models; everything they write runs only in sealed containers.",
     epilog=(
-        "Exit codes: 0 done or scored, 1 the candidate failed or is below the threshold, 2 wrong input, 3 something "
-        "is missing on this machine, 4 budget spent, 5 the sandbox failed, 130 interrupted."
+        "Exit codes: 0 done or scored, 1 the candidate failed or is below the threshold, no answer, a query refused, "
+        "2 wrong input, 3 something is missing on this machine, 4 budget spent, 5 the sandbox failed, 6 the result "
+        "cannot be written, 130 interrupted."
     ),
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -53,7 +56,9 @@ app.command("evaluate")(evaluate)
 app.command("doctor")(doctor)
 app.add_typer(runs_app, name="runs")
 app.add_typer(task_app, name="task")
+app.add_typer(sql_app, name="sql")
 app.add_typer(policy_app, name="policy")
 app.add_typer(images_app, name="images")
 app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(audit_app, name="audit")
+in_plain_words(app)

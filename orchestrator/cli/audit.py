@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.bootstrap.places import find_places
+from orchestrator.bootstrap.places import existing_places
 from orchestrator.cli.installation_documents import AuditDocument, AuditHeadDocument
 from orchestrator.cli.options import Home, Json
 from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.errors import AuditError
 from orchestrator.storage.audit import AuditChain
+from orchestrator.storage.audit_report import parse_head
 
 audit_app = typer.Typer(
     help="Check what ran, under which policy, in the signed chain of audit records.",
@@ -24,16 +25,19 @@ audit_app = typer.Typer(
 def verify(
     head: Annotated[
         str | None,
-        typer.Option(help="Hash of a head exported earlier and kept elsewhere; shows truncation.", show_default=False),
+        typer.Option(
+            help="The head that `audit head` printed earlier, kept elsewhere; shows truncation.", show_default=False
+        ),
     ] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Walk the whole chain; exit code 1 when it is broken, 3 when it cannot be examined.
+    """Walk the whole chain; exit code 1 when it is broken, 3 when there is none or it cannot be examined.
 
     Without --head, entries cut off at the end cannot be detected.
     """
-    report = AuditChain(find_places(home, None).home).verify(head)
+    outside_head = None if head is None else parse_head(head)
+    report = AuditChain(existing_places(home).home).verify(outside_head)
     document = AuditDocument(
         intact=report.is_intact,
         records=report.records,
@@ -65,6 +69,6 @@ def verify(
 @audit_app.command("head")
 def head(home: Home = None, as_json: Json = False) -> None:
     """Print the signed head of the chain, whole, to be kept outside of this machine."""
-    document = AuditHeadDocument.model_validate(AuditChain(find_places(home, None).home).export_head())
+    document = AuditHeadDocument.model_validate(AuditChain(existing_places(home).home).export_head())
     lines = [f"{name}: {getattr(document, name)}" for name in ("records", "head", "signature")]
     Terminal(as_json=as_json).result(document, *lines, document.public_key.rstrip("\n"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.cli.documents import ComparedRun, ReadsDocument, ReportDocument, SplitDifference
+from orchestrator.cli.documents import ComparedRun, ReadsDocument, ReportDocument, RunDocument, SplitDifference
 from orchestrator.cli.history import RunView
 from orchestrator.cli.summaries import run_document
 from orchestrator.cli.terminal import Rows
@@ -70,7 +70,7 @@ def comparison_rows(views: Sequence[RunView], columns: Sequence[ComparedRun]) ->
         ["requests", *(document.requests for document in documents)],
         ["tokens", *(_tokens(column) for column in columns)],
         ["US dollars", *(document.usage.usd for document in documents)],
-        ["endings", *(", ".join(f"{n} {ending}" for ending, n in document.endings.items()) for document in documents)],
+        ["endings", *(_endings(document) for document in documents)],
         ["cells per island", *(", ".join(str(cells) for cells in column.cells.values()) for column in columns)],
         ["programs read across islands", *(column.cross_island_reads.offered_and_read for column in columns)],
     ]
@@ -112,6 +112,10 @@ def _scores(view: RunView, candidate_id: str | None) -> dict[str, float]:
     verdicts = [entry.verdict for entry in view.history.candidates if entry.id == candidate_id]
     verdicts += [verdict for measured, verdict in view.finals if measured == candidate_id]
     return {verdict.split: verdict.metrics[view.quality.metric] for verdict in verdicts if verdict.metrics is not None}
+
+
+def _endings(document: RunDocument) -> str | None:
+    return ", ".join(f"{count} {ending}" for ending, count in document.endings.items()) or None
 
 
 def _tokens(column: ComparedRun) -> int:

@@ -180,11 +180,18 @@ class OutcomeDocument(Document):
     """How the candidate's container ended, measured from outside."""
 
     ending: str
+    """`ok`, or what ended it; judged by what was seen from outside, not by the exit code."""
     exit_code: int | None
+    """Of its first process; null: the engine reported none. We kill a container after its last frame, so 137 (128 and
+    SIGKILL) is usual, also with the ending `ok`."""
     wall_seconds: float
+    """From its first frame on."""
     cpu_seconds: float | None
+    """Of all its processes together; null: the runtime does not account for it."""
     memory_peak_bytes: int | None
+    """null: the runtime does not account for it."""
     detail: str
+    """Which limit or event decided the ending, and its value; empty for `ok`."""
 
 
 class VerdictDocument(Document):

@@ -8,7 +8,8 @@ from orchestrator.bootstrap.bench import examined, pruned
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.cli.installation_documents import DoctorDocument, FindingDocument, PruneDocument
-from orchestrator.cli.options import Home, Json, PolicyName
+from orchestrator.cli.options import DryRun, Home, Json, PolicyName
+from orchestrator.cli.pruning_documents import PrunePreviewDocument
 from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.errors import PrerequisiteError
 
@@ -21,17 +22,19 @@ def sandbox() -> None:
 
 
 @sandbox_app.command("prune")
-def prune(as_json: Json = False) -> None:
+def prune(dry_run: DryRun = False, as_json: Json = False) -> None:
     """Remove containers that dead owners left, and imported data that no container uses."""
-    report = pruned()
-    document = PruneDocument(
+    report = pruned(dry_run=dry_run)
+    kind = PrunePreviewDocument if dry_run else PruneDocument
+    document = kind(
         containers=list(report.containers), volumes=list(report.volumes), kept_containers=report.kept_containers
     )
     text = (
-        f"removed {len(document.containers)} containers and {len(document.volumes)} volumes; "
-        f"{document.kept_containers} containers of living owners stay"
+        f"{'would remove' if dry_run else 'removed'} {len(document.containers)} containers and "
+        f"{len(document.volumes)} volumes; {document.kept_containers} containers of living owners stay"
     )
-    Terminal(as_json=as_json).result(document, text)
+    named = [f"- {name}" for name in (*document.containers, *document.volumes)] if dry_run else []
+    Terminal(as_json=as_json).result(document, text, *named)
 
 
 def doctor(policy: PolicyName = "default", home: Home = None, as_json: Json = False) -> None:

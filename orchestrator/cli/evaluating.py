@@ -10,10 +10,12 @@ import typer
 from orchestrator.bootstrap.judging import SplitChoice, judge
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
-from orchestrator.cli.documents import VerdictDocument
+from orchestrator.cli.documents import FailureDocument, VerdictDocument
 from orchestrator.cli.files import read_program, require_target, write_text
+from orchestrator.cli.heartbeat import Heartbeat, repeated
 from orchestrator.cli.junit import junit_error, junit_report
 from orchestrator.cli.options import (
+    Data,
     Home,
     Json,
     OrLibrary,
@@ -22,6 +24,7 @@ from orchestrator.cli.options import (
     RuntimeName,
     TaskName,
     TaskRoot,
+    data_given,
     finite,
     path_given,
 )
@@ -31,12 +34,15 @@ from orchestrator.cli.verdicts import failure_document, failure_text, metrics_of
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.verdicts import Verdict
 from orchestrator.errors import Cancelled, EvolvariumError, InputError
+from orchestrator.evaluation.messages import LOAD_CHECK
 from orchestrator.evaluation.tasks import Task, load_task
 
 
 def evaluate(  # noqa: PLR0913 - one parameter per option
     task: TaskName,
-    program: Annotated[Path, typer.Argument(parser=path_given, help="The program: a file, or a folder of files.")],
+    program: Annotated[
+        Path, typer.Argument(parser=path_given, metavar="PROGRAM", help="A file, or a folder of files.")
+    ],
     *,
     split: Annotated[
         str | None, typer.Option(help="On which data; default the split that guides searches.", show_default=False)
@@ -54,6 +60,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     public_seed: PublicSeed = False,
     policy: PolicyName = "default",
     runtime: RuntimeName = None,
+    data: Data = None,
     or_library: OrLibrary = None,
     task_root: TaskRoot = None,
     home: Home = None,
@@ -70,14 +77,20 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     if junit is not None:
         require_target(junit, force=True)  # the report of an earlier evaluation is replaced
     in_force = find_policy(places, policy, runtime)
+    files = data_given(data, or_library)
     choice = SplitChoice(
         split=split or package.spec.search_split,
         public_seed=public_seed,
-        data=None if or_library is None else str(or_library),
+        data=None if files is None else str(files),
     )
     terminal = Terminal(as_json=as_json)
+    alive = Heartbeat(terminal.note)
+
+    def beat() -> None:
+        alive.beat(lambda: f"still evaluating {program} on {choice.split!r}")
+
     try:
-        with stoppable() as token:
+        with stoppable() as token, repeated("heartbeat", beat):
             verdict = judge(places, package, tree, choice, in_force, token=token, note=terminal.note)
     except Cancelled as error:
         msg = "the evaluation was stopped; nothing was scored"
@@ -106,7 +119,7 @@ def _document(task: Task, program: str, tree: FileTree, verdict: Verdict, thresh
         digest=tree.digest,
         split=verdict.split,
         metrics=metrics_of(verdict),
-        failure=failure_document(verdict.failure),
+        failure=_for_operators(failure_document(verdict.failure), task, program),
         secret=verdict.secret,
         outcome=outcome_document(verdict.outcome),
         fingerprint=dict(verdict.fingerprint),
@@ -115,9 +128,25 @@ def _document(task: Task, program: str, tree: FileTree, verdict: Verdict, thresh
     )
 
 
+def _for_operators(failure: FailureDocument | None, task: Task, program: str) -> FailureDocument | None:
+    """A failure with what no model is told: the file as it was given, and what the task wants of it."""
+    if failure is None:
+        return None
+    entry, functions = task.spec.program.entry, list(task.spec.functions)
+    wanted = {
+        LOAD_CHECK["entry-missing"]: entry,
+        LOAD_CHECK["function-missing"]: functions[0] if len(functions) == 1 else f"one of {', '.join(functions)}",
+    }
+    name = wanted.get(failure.message or "")
+    message = failure.message if name is None else f"{failure.message}: {name}"
+    is_file = failure.file == entry and not Path(program).is_dir()  # a single file is evaluated under the entry's name
+    return failure.model_copy(update={"message": message, "file": program if is_file else failure.file})
+
+
 def _sentence(document: VerdictDocument, metric: str) -> str:
     if document.metrics is None:
-        return f"{document.program} has no score on {document.split!r}: {failure_text(document.failure)}"
+        why = failure_text(document.failure, document.outcome.detail)
+        return f"{document.program} has no score on {document.split!r}: {why}"
     where = f"{document.split!r}, {secrecy(secret=document.secret)}"
     value = f"{document.program}: {metric} {document.metrics[metric]:.6g} on {where}"
     return value if document.passed else f"{value}, worse than the threshold {document.threshold:g}"

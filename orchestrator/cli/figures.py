@@ -22,22 +22,23 @@ _GRID_COLUMNS = 4
 _WITHOUT_DATE = {"Date": None}  # the same run gives the same bytes
 
 
-def best_so_far(curves: Mapping[str, Sequence[tuple[int, float]]], quality: str) -> Figure:
+def best_so_far(curves: Mapping[str, Sequence[tuple[int, float]]], quality: str, unit: str = "") -> Figure:
     """Best quality so far against paid evaluations.
 
     Args:
         curves: By run, (evaluations, quality) pairs in ascending order of evaluations; a curve may be empty.
         quality: Name of the metric, for the axis.
+        unit: Of the metric; empty: it has none.
     """
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.add_subplot()
     for name, curve in curves.items():
         if curve:
             evaluations, values = zip(*curve, strict=True)
-            axes.step(evaluations, values, where="post", label=_literal(name), marker=".", markersize=4)
+            axes.step(evaluations, values, where="post", label=literal(name), marker=".", markersize=4)
     axes.set_xlabel("evaluations")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylabel(f"best {_literal(quality)} so far")
+    axes.set_ylabel(f"best {literal(quality)} so far" + (f" ({literal(unit)})" if unit else ""))
     axes.grid(visible=True, alpha=0.3)
     if any(curves.values()):
         axes.legend(fontsize="small")
@@ -70,10 +71,10 @@ def grids(archives: Mapping[str, Grid[Any]], features: Sequence[str]) -> Figure:
             vmin=low,
             vmax=high if high > low else low + 1e-9,
         )
-        axes.set_title(_literal(name), fontsize="medium")
-        axes.set_xlabel(_literal(features[0]))
+        axes.set_title(literal(name), fontsize="medium")
+        axes.set_xlabel(literal(features[0]))
         if len(features) > 1:
-            axes.set_ylabel(_literal(features[1]))
+            axes.set_ylabel(literal(features[1]))
         else:
             axes.set_yticks([])
     if image is not None:
@@ -108,6 +109,6 @@ def write(figure: Figure, stem: Path, *, force: bool) -> list[Path]:
     ]
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Untrusted text as matplotlib draws it: one line, and no mathematics."""
     return one_line(text, _DRAWN_CHARACTERS).replace("$", r"\$")

@@ -6,19 +6,16 @@ from pathlib import Path
 
 from orchestrator.domain.candidates import MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, FileTree
 from orchestrator.errors import InputError
-from orchestrator.runtime.user_files import check_target, read_file, read_tree, write_file
+from orchestrator.runtime.user_files import check_target, is_folder, read_file, read_tree, write_file
 
 
 def write_tree(tree: FileTree, target: Path, *, force: bool) -> Path:
-    """Write a candidate: its only file to `target` (or into that folder), several files into a folder.
+    """Write a candidate, making folders: its only file to `target` (or into that folder), several into a folder.
 
     Raises:
-        InputError: Something is there and `force` is not given, its folder is missing, or it cannot be written.
+        InputError: Something is there and `force` is not given, or it cannot be written.
     """
-    if not target.parent.is_dir():
-        msg = f"{str(target.parent)!r} is not a folder; make it first, or choose another place with -o"
-        raise InputError(msg)
-    if len(tree) == 1 and not target.is_dir():
+    if len(tree) == 1 and not _is_folder(target):
         places = {target: next(iter(tree.values()))}
     else:
         places = {target / path: content for path, content in tree.items()}
@@ -31,6 +28,14 @@ def write_tree(tree: FileTree, target: Path, *, force: bool) -> Path:
     for place, content in places.items():
         write_content(place, content, force=force)
     return target
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return is_folder(path)
+    except OSError as error:
+        msg = f"cannot write {str(path)!r}: {error.strerror}; choose another place with -o"
+        raise InputError(msg) from error
 
 
 def require_target(path: Path, *, force: bool) -> None:
@@ -56,7 +61,7 @@ def read_program(path: Path, entry: str) -> FileTree:
         InputError: It cannot be read, or is no candidate.
     """
     try:
-        if not path.is_dir():
+        if not is_folder(path):
             return FileTree({entry: read_file(path, MAX_FILE_BYTES)})
         found = read_tree(path, max_files=MAX_FILES, max_bytes=MAX_TREE_BYTES)
         if not found:

@@ -100,6 +100,28 @@ class PurposeDocument(Document):
     """Body of the engine's create call; uid, name and what is in angle brackets differ per container."""
 
 
+class DataRuleDocument(Document):
+    """What may be read of some databases; of several rules the first that names a database counts."""
+
+    number: int
+    """From 1; refusals name it."""
+    databases: list[str]
+    """Ids, where `*` stands for any characters and `?` for one; likewise below."""
+    tables: list[str]
+    """Tables and views that may be read."""
+    deny: list[str]
+    """Kept back: `table.column`, or `table` for all of it."""
+    redact: list[str]
+    """Likewise, because it is personal."""
+    max_rows: int
+    """Of one result."""
+    max_bytes: int
+    """Of one result."""
+    query_seconds: float
+    """CPU time of one query."""
+    words: list[str]
+
+
 class PolicyDocument(Document):
     """`policy explain`."""
 
@@ -109,6 +131,8 @@ class PolicyDocument(Document):
     purposes: list[PurposeDocument]
     refused: list[str]
     """Purposes that cannot run."""
+    data: list[DataRuleDocument]
+    """What may be read of which database; of one that no rule names nothing can be read."""
     disclosure: list[str]
     accepted_unproven: list[str]
 

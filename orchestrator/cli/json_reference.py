@@ -10,27 +10,35 @@ from decimal import Decimal
 from types import NoneType
 from typing import Any, get_args, get_origin
 
-from orchestrator.cli import documents, installation_documents
+from orchestrator.cli import (
+    documents,
+    installation_documents,
+    pruning_documents,
+    sql_documents,
+    sql_sweep_documents,
+)
 from orchestrator.cli.documents import Document
+from orchestrator.cli.streams import print_page
 
 _NAMES = {str: "string", int: "integer", float: "number", Decimal: "number", bool: "boolean", NoneType: "null"}
 _PREAMBLE = """\
 # JSON documents
 
 Every command takes `--json` and then prints exactly one JSON object, on one line, to stdout; progress and notes go to
-stderr. Where stdout is no terminal, `run`, `resume` and `evaluate` print their object without `--json`, too, and the
-tables for people on stderr; on a terminal they print the tables alone. When a command cannot do what was asked, the
-object with `--json` is an *ErrorDocument*; on an error without `--json` stdout is empty, and stderr alone says what is
-wrong. The exit code says why:
+stderr. Where stdout is no terminal, `run`, `resume`, `evaluate`, `sql bench` and `sql sweep` print their object without
+`--json`, too, and the tables for people on stderr; on a terminal they print the tables alone. When a command cannot do
+what was asked, the object with `--json` is an *ErrorDocument*; on an error without `--json` stdout is empty, and stderr
+alone says what is wrong. The exit code says why:
 
 | exit code | meaning |
 | --- | --- |
 | 0 | done, or scored |
-| 1 | the candidate failed or is below the threshold; the audit chain is broken |
+| 1 | the candidate failed or is below the threshold; the audit chain is broken; SQL: no answer, or a query is refused |
 | 2 | wrong input |
 | 3 | something is missing on this machine; the message holds the remedy |
 | 4 | the budget is spent; the run is kept |
 | 5 | the sandbox, the evaluator or the model failed; nothing was scored |
+| 6 | the result cannot be written to stdout (a full disk); what the command did stays done |
 | 130 | interrupted; the run is kept |
 
 Fields are only ever added, so ignore those you do not know; a field whose meaning changes gets a new name. Strings that
@@ -48,7 +56,8 @@ def reference() -> str:
 
 def _documents() -> list[type[Document]]:
     """In the order of their module."""
-    found = [*vars(documents).values(), *vars(installation_documents).values()]
+    modules = (documents, installation_documents, pruning_documents, sql_documents, sql_sweep_documents)
+    found = [value for module in modules for value in vars(module).values()]
     kinds = [value for value in found if inspect.isclass(value) and issubclass(value, Document)]
     return [kind for kind in dict.fromkeys(kinds) if kind is not Document]
 
@@ -65,7 +74,7 @@ def _section(document: type[Document]) -> str:
 def _type(annotation: Any) -> str:  # noqa: ANN401 - any annotation of a document's field
     if annotation in _NAMES:
         return _NAMES[annotation]
-    if annotation is object:
+    if annotation is object or annotation is Any:
         return "any"
     if inspect.isclass(annotation) and issubclass(annotation, Document):
         return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
@@ -89,4 +98,4 @@ def _compound(origin: object, arguments: tuple[Any, ...]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    sys.exit(print_page(reference()))

@@ -24,7 +24,7 @@ def junit_report(document: VerdictDocument, metric: str) -> str:
     for name, value in (document.metrics or {}).items():
         ET.SubElement(properties, "property", {"name": name, "value": repr(value)})
     if document.failure is not None:
-        reason = _text(failure_text(document.failure) or "")
+        reason = _text(failure_text(document.failure, document.outcome.detail) or "")
         ET.SubElement(case, "failure", {"type": document.failure.ending, "message": reason})
     elif not document.passed and document.metrics is not None:
         reason = f"{metric} {document.metrics[metric]!r} is worse than the threshold {document.threshold!r}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 
 import typer
 import typer.main
@@ -12,12 +13,14 @@ from typer._click.exceptions import NoArgsIsHelpError
 
 from orchestrator.cli.app import app
 from orchestrator.cli.documents import ErrorDetail, ErrorDocument
+from orchestrator.cli.streams import guard_streams
 from orchestrator.cli.terminal import Terminal
-from orchestrator.errors import EvolvariumError
+from orchestrator.errors import EvolvariumError, OutputError
 
 
 def main() -> None:
     """Entry point of the console script."""
+    guard_streams()
     sys.exit(execute(sys.argv[1:]))
 
 
@@ -63,7 +66,8 @@ def _failed(kind: str, message: str, exit_code: int, *, as_json: bool, notes: Se
     terminal.note(f"evolvarium: {' '.join(message.split())}", *notes)
     if as_json:
         detail = ErrorDetail(type=kind, message=message, exit_code=exit_code, notes=list(notes))
-        terminal.result(ErrorDocument(error=detail))
+        with suppress(OutputError):  # of the two failures the first one counts
+            terminal.result(ErrorDocument(error=detail))
     return exit_code
 
 

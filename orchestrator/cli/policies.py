@@ -9,7 +9,7 @@ import typer
 
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
-from orchestrator.cli.installation_documents import PolicyDocument, PurposeDocument
+from orchestrator.cli.installation_documents import DataRuleDocument, PolicyDocument, PurposeDocument
 from orchestrator.cli.options import Json, RuntimeName
 from orchestrator.cli.terminal import Terminal
 from orchestrator.sandbox.explain import explain as explanation_of
@@ -26,7 +26,7 @@ def explain(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say in plain words what each purpose gets."""
+    """Say in plain words what each purpose gets, and what may be read of which database."""
     found = explanation_of(find_policy(find_places(None, None), policy, runtime))
     document = PolicyDocument(
         name=found.name,
@@ -42,6 +42,10 @@ def explain(
             for purpose in found.purposes
         ],
         refused=list(found.refused),
+        data=[
+            DataRuleDocument(number=one.number, words=list(one.words), **one.rule.model_dump(mode="json"))
+            for one in found.data
+        ],
         disclosure=list(found.disclosure),
         accepted_unproven=list(found.accepted_unproven),
     )
@@ -56,7 +60,19 @@ def _paragraphs(document: PolicyDocument, *, with_settings: bool) -> list[str]:
             paragraphs.append(json.dumps(purpose.settings, indent=1))
     if document.refused:
         paragraphs.append(f"\nCannot run: {', '.join(document.refused)}")
+    paragraphs.append(_data(document.data))
     paragraphs.append("\n".join(["\nWhat a model sees", *(f"- {sentence}" for sentence in document.disclosure)]))
     if document.accepted_unproven:
         paragraphs.append(f"\nRelied on without proof: {', '.join(document.accepted_unproven)}")
     return paragraphs
+
+
+def _data(rules: list[DataRuleDocument]) -> str:
+    lines = ["\nWhich databases can be read"]
+    for rule in rules:
+        first, *rest = rule.words
+        lines += [f"{rule.number}. {first}", *(f"   {sentence}" for sentence in rest)]
+    last = (
+        "Nothing can be read of a database that no rule names." if rules else "No database can be read: no data rule."
+    )
+    return "\n".join([*lines, f"- {last}"])

@@ -6,8 +6,8 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
@@ -15,21 +15,22 @@ from rich.live import Live
 
 from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.runs import run_store
+from orchestrator.cli.heartbeat import Heartbeat, duration, repeated
 from orchestrator.cli.layout import fitting_table
 from orchestrator.cli.terminal import Terminal, visible
 from orchestrator.domain.conversation import Usage
-from orchestrator.errors import Cancelled, RunStateError
+from orchestrator.errors import RunStateError
 from orchestrator.evaluation.tasks import Task
 from orchestrator.methods.agentic_evolve import Event, Progress, Settings
-from orchestrator.methods.agentic_evolve.entries import load_entry
-from orchestrator.runtime.workers import CancelToken, spawn
+from orchestrator.methods.agentic_evolve.entries import INITIAL, load_entry
+
+__all__ = ["ProgressLines", "ProgressTable", "Qualities", "duration", "followed", "ticking"]
 
 _TOLD = frozenset({Event.COMMIT, Event.DUPLICATE, Event.MIGRATION, Event.HANDOFF, Event.STOP})
 _SPARE = ("tokens", "US dollars", "requests", "analyses", "now", "best")
 """Columns that a narrow terminal does without, the first first."""
 _NOW_CELLS = 17
 _ISLAND = re.compile(r"i(\d+)-")
-_TICK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,34 +63,69 @@ class Qualities:
                 metrics = load_entry(candidate_id, journal).verdict.metrics
         except RunStateError:
             return None  # only told in passing; whoever needs it meets the error elsewhere
-        return None if metrics is None else metrics[begun.task.spec.quality.metric]
+        return None if metrics is None else metrics.get(begun.task.spec.quality.metric)
 
 
 class ProgressLines:
-    """One line for each event that matters."""
+    """One line for each event that matters, and one after every half minute without any. Thread-safe."""
 
-    def __init__(self, terminal: Terminal, qualities: Qualities) -> None:
+    def __init__(self, terminal: Terminal, qualities: Qualities, clock: Callable[[], float] = time.monotonic) -> None:
         self._terminal = terminal
         self._qualities = qualities
+        self._clock = clock
+        self._heartbeat = Heartbeat(terminal.note, clock)
+        self._lock = threading.Lock()  # guards all below: events, work and heartbeats come from different threads
         self._begun: _Begun | None = None
+        self._rows: dict[int, Progress] = {}
+        self._work: dict[int, tuple[str, float]] = {}
 
     def note(self, text: str) -> None:
         """Say what takes a while before the run begins."""
         self._terminal.note(text)
+        self._heartbeat.said()
 
     def start(self, run_id: str, settings: Settings, task: Task) -> None:
         """Say what begins."""
-        self._begun = _Begun(run_id=run_id, settings=settings, task=task)
-        self._terminal.note(_beginning(self._begun))
+        with self._lock:
+            self._begun = _Begun(run_id=run_id, settings=settings, task=task)
+        self.note(_beginning(self._begun))
 
     def work(self, attempt_id: str, work: str) -> None:
-        """Nothing is told of what is under way."""
+        """An evaluation or analysis of an island begins; told only after a silence."""
+        island = _ISLAND.match(attempt_id)
+        if island is not None:
+            with self._lock:
+                self._work[int(island[1])] = (work, self._clock())
 
     def event(self, progress: Progress) -> None:
         """Say what has happened."""
+        with self._lock:
+            self._rows[progress.island] = progress
+            self._work.pop(progress.island, None)
         if self._begun is not None and progress.event in _TOLD:
             quality = self._qualities.of(self._begun, progress.best_id)
-            self._terminal.note(_line(progress, self._begun.task.spec.quality.metric, quality))
+            self.note(_line(progress, self._begun.task.spec.quality.metric, quality))
+
+    def beat(self) -> None:
+        """After a silence, say how things stand; called every second."""
+        self._heartbeat.beat(self._standing)
+
+    def _standing(self) -> str:
+        with self._lock:
+            rows, begun = [row for _, row in sorted(self._rows.items())], self._begun
+            work = {
+                island: f"{what} for {duration(self._clock() - since)}" for island, (what, since) in self._work.items()
+            }
+        if begun is None:
+            return "preparing"
+        if not rows:
+            return "evaluating the initial program"
+        if len(rows) == begun.settings.islands and all(row.event is Event.STOP for row in rows):
+            return "the search is over; measuring the initial program and the best on the other splits"
+        total = begun.settings.commits_per_island * begun.settings.islands
+        done = f"{sum(row.commits for row in rows)} of {total} commits, {sum(row.analyses for row in rows)} analyses"
+        now = [f"island {row.island} {work.get(row.island, f'last {row.event.value}')}" for row in rows]
+        return f"{done}; {', '.join(now)}"
 
 
 class ProgressTable:
@@ -155,7 +191,7 @@ class ProgressTable:
             *self._best(begun, best),
             str(total.tokens),
             _usd(total),
-            f"after {_duration(time.monotonic() - self._begun_at)}".ljust(_NOW_CELLS),
+            f"after {duration(time.monotonic() - self._begun_at)}".ljust(_NOW_CELLS),
         ]
 
     def _cells(self, begun: _Begun, row: Progress) -> list[str]:
@@ -179,7 +215,7 @@ class ProgressTable:
     def _now(self, row: Progress) -> str:
         if row.island in self._work:
             work, since = self._work[row.island]
-            return f"{work} {_duration(time.monotonic() - since)}"
+            return f"{work} {duration(time.monotonic() - since)}"
         return visible(f"{row.event.value} {row.subject}".rstrip())
 
 
@@ -188,7 +224,9 @@ def followed(terminal: Terminal, places: Places) -> Iterator[ProgressLines | Pro
     """What `run` and `resume` tell while they go on."""
     qualities = Qualities(places)
     if not sys.stderr.isatty():
-        yield ProgressLines(terminal, qualities)
+        lines = ProgressLines(terminal, qualities)
+        with repeated("progress", lines.beat):
+            yield lines
         return
     console = Console(stderr=True, markup=False, emoji=False, highlight=False)
     table = ProgressTable(console, qualities)
@@ -196,27 +234,13 @@ def followed(terminal: Terminal, places: Places) -> Iterator[ProgressLines | Pro
     live = Live(
         console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False, get_renderable=table.drawn
     )
-    with live, _ticking(live):
+    with live, ticking(live):
         yield table
 
 
-@contextmanager
-def _ticking(live: Live) -> Iterator[None]:
+def ticking(live: Live) -> AbstractContextManager[None]:
     """Draw every second within the block."""
-    token = CancelToken()
-
-    def tick() -> None:
-        with suppress(Cancelled):
-            while True:
-                token.wait(_TICK_SECONDS)
-                live.refresh()
-
-    worker = spawn("progress", tick)
-    try:
-        yield
-    finally:
-        token.cancel()
-        worker.join(5)
+    return repeated("progress", live.refresh)
 
 
 def _beginning(begun: _Begun) -> str:
@@ -229,18 +253,14 @@ def _beginning(begun: _Begun) -> str:
 
 
 def _line(progress: Progress, metric: str, quality: float | None) -> str:
-    best = "nothing scored" if progress.best_fitness is None else f"{progress.best_id} {progress.best_fitness:.6f}"
+    name = "is still the initial program," if progress.best_id == INITIAL else progress.best_id
+    best = "nothing scored" if progress.best_fitness is None else f"{name} {progress.best_fitness:.6f}"
     measured = "" if quality is None else f", {metric} {quality:.5g}"
     subject = f" {progress.subject}" if progress.subject else ""
     return (
         f"island {progress.island}: {progress.event.value}{subject}; {progress.commits} commits, "
         f"{progress.analyses} analyses, {progress.requests} requests; best {best}{measured}"
     )
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
 def _usd(usage: Usage) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from orchestrator.bootstrap.places import find_places
+from orchestrator.bootstrap.places import existing_places
 from orchestrator.bootstrap.runs import find_run, run_store
 from orchestrator.cli.comparison import compared, comparison_rows, difference_rows, report_document
 from orchestrator.cli.files import require_target, write_text
 from orchestrator.cli.history import RunView, read_view
 from orchestrator.cli.options import Force, Home, Json, Output
-from orchestrator.cli.terminal import Terminal, inert, json_line
+from orchestrator.cli.terminal import Rows, Terminal, inert, json_line, one_line
 from orchestrator.errors import InputError
 
 _FILES = (
@@ -23,20 +24,19 @@ _FILES = (
 
 
 def report(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Ids, beginnings of ids, `latest` or `previous`.")
-    ],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Ids, beginnings of ids, `latest` or `previous`.")],
     output: Output = None,
     force: Force = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Put runs of one task side by side: scores on every split, what they took, and how much better the first is.
+    """Compare runs of one task.
 
-    With -o, a folder receives the tables (report.md), the document (report.json), the best-so-far curves and the grids
-    (PNG and SVG). Needs no engine.
+    Side by side: scores on every split, what they took, and how much better the first is. With -o, a folder receives
+    the page (report.md) with the best-so-far curves and the grids (PNG and SVG), and the document (report.json). Needs
+    no engine.
     """
-    store = run_store(find_places(home, None))
+    store = run_store(existing_places(home))
     ids = list(dict.fromkeys(find_run(store, name) for name in runs))
     with ExitStack() as stack:
         views = [read_view(run_id, stack.enter_context(store.open(run_id, read_only=True))) for run_id in ids]
@@ -49,11 +49,21 @@ def report(
     document = report_document(views, columns, [str(path) for path in written])
     tables = [comparison_rows(views, columns), *difference_rows(document)]
     if output is not None:
-        write_text(output / "report.md", inert("\n".join(table.markdown() for table in tables)), force=force)
+        write_text(output / "report.md", _page(document.runs[0].run.task, tables), force=force)
         write_text(output / "report.json", json_line(document) + "\n", force=force)
         _draw(views, output, force=force)
     notes = [f"written to {output}"] if output is not None else []
     Terminal(as_json=as_json).result(document, *tables, *notes)
+
+
+def _page(task: str, tables: Sequence[Rows]) -> str:
+    """The report as a Markdown page, with its pictures, which lie beside it."""
+    pictures = [
+        "## Best so far\n\n![The best quality so far against paid evaluations, a line per run](best_so_far.png)\n",
+        "## Grids\n\n![The fitness of the elites in every island's grid](grid.png)\n",
+    ]
+    title = f"# Report on {one_line(task, 80)}\n"
+    return inert("\n".join([title, *(table.markdown() for table in tables), *pictures]))
 
 
 def _planned(folder: Path, *, force: bool) -> list[Path]:
@@ -68,7 +78,7 @@ def _draw(views: list[RunView], folder: Path, *, force: bool) -> None:
 
     quality = views[0].quality
     curves = {f"{view.run_id} {view.history.header['method']}": view.curve() for view in views}
-    figures.write(figures.best_so_far(curves, quality.label), folder / "best_so_far", force=force)
+    figures.write(figures.best_so_far(curves, quality.label, quality.unit), folder / "best_so_far", force=force)
     grids = {
         (f"island {island}" if len(views) == 1 else f"{view.run_id[:6]} island {island}"): grid
         for view in views

@@ -12,12 +12,13 @@ import typer
 from orchestrator.bootstrap.choices import Choices
 from orchestrator.bootstrap.models import OFFLINE, REPLAY_PREFIX
 from orchestrator.bootstrap.places import Places, find_places
-from orchestrator.bootstrap.runs import run_store
+from orchestrator.bootstrap.runs import SQL_BENCH, SQL_SWEEP, exists, find_run, kind_of, run_store
 from orchestrator.bootstrap.search import Finished, Watch, begin, replay, resume
 from orchestrator.cli.documents import RunDocument
 from orchestrator.cli.files import require_target, write_text
 from orchestrator.cli.history import RunView, read_view
 from orchestrator.cli.options import (
+    Data,
     Home,
     Json,
     OrLibrary,
@@ -28,16 +29,23 @@ from orchestrator.cli.options import (
     TaskName,
     TaskRoot,
     Workers,
+    data_given,
     finite,
     path_given,
 )
 from orchestrator.cli.progress import followed
+from orchestrator.cli.sql_bench import resume as resume_bench
+from orchestrator.cli.sql_sweep import resume as resume_sweep
 from orchestrator.cli.stopping import stoppable
-from orchestrator.cli.summaries import run_document, score_rows, spent_rows
+from orchestrator.cli.summaries import run_document, score_rows, spent_rows, unimproved
 from orchestrator.cli.terminal import Terminal
-from orchestrator.errors import BudgetExhausted, Cancelled, EvolvariumError, InputError, RunStateError
+from orchestrator.errors import BudgetExhausted, Cancelled, EvaluatorError, EvolvariumError, InputError, RunStateError
 from orchestrator.evaluation.tasks import Task
 from orchestrator.methods.agentic_evolve import Settings
+
+_MEASUREMENTS = {SQL_BENCH: resume_bench, SQL_SWEEP: resume_sweep}
+NO_SPLITS = "none"
+"""What `--final-splits` says where nothing is to be measured."""
 
 
 def run(  # noqa: PLR0913 - one parameter per option
@@ -88,11 +96,13 @@ def run(  # noqa: PLR0913 - one parameter per option
     public_seed: PublicSeed = False,
     policy: PolicyName = "default",
     runtime: RuntimeName = None,
+    data: Data = None,
     or_library: OrLibrary = None,
     final_splits: Annotated[
         str | None,
         typer.Option(
-            help="Splits to measure at the end, with commas; default all that are available.", show_default=False
+            help="Splits to measure at the end, with commas, or `none`; default all that are available.",
+            show_default=False,
         ),
     ] = None,
     workers: Workers = None,
@@ -121,20 +131,22 @@ def run(  # noqa: PLR0913 - one parameter per option
         _refuse_with_replay(
             {"--seed": seed, "--islands": islands, "--commits": commits, "--analyses": analyses,
              "--migration-interval": migration_interval, "--requests": requests, "--budget-usd": budget_usd,
-             "--budget-tokens": budget_tokens, "--or-library": or_library, "--final-splits": final_splits,
-             "--runtime": runtime, "--no-analysis": no_analysis or None, "--public-seed": public_seed or None}
+             "--budget-tokens": budget_tokens, "--data": data, "--or-library": or_library,
+             "--final-splits": final_splits, "--runtime": runtime, "--no-analysis": no_analysis or None,
+             "--public-seed": public_seed or None}
         )  # fmt: skip
         source = model.removeprefix(REPLAY_PREFIX)
         _follow(places, as_json, lambda watch: replay(places, source, task, watch), run_id_file)
         return
+    files = data_given(data, or_library)
     choices = Choices(
         task=task,
         model=model,
         policy=policy,
         runtime=runtime,
         public_seed=public_seed,
-        data=None if or_library is None else str(or_library.resolve()),
-        final_splits=None if final_splits is None else tuple(filter(None, final_splits.split(","))),
+        data=None if files is None else str(files.resolve()),
+        final_splits=None if final_splits is None else named_splits(final_splits),
         budget_usd=None if budget_usd is None else Decimal(str(budget_usd)),
         budget_tokens=budget_tokens,
         workers=workers,
@@ -164,16 +176,45 @@ def resume_run(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Continue a run from its journal, after a crash, a stop or a failure.
+    """Continue a run, also one of `sql bench` or `sql sweep`, after a crash or a stop.
 
-    Refused when the task's evaluator, an image or the policy has changed since. Ends like `run`.
+    It goes on from its journal. Refused when the task's evaluator, an image or the policy has changed since; of a
+    bench or sweep, when anything has. Ends like the command that began it.
     """
     places = find_places(home, task_root)
+    measurement = _MEASUREMENTS.get(_kind(places, run_name))
+    if measurement is not None:
+        if accept_policy_change:
+            msg = "the figures of a bench are one measurement under one policy; leave out --accept-policy-change"
+            raise InputError(msg)
+        measurement(places, run_name, as_json=as_json)
+        return
     _follow(
         places,
         as_json,
         lambda watch: resume(places, run_name, watch, accept_policy_change=accept_policy_change),
     )
+
+
+def _kind(places: Places, name: str) -> str:
+    store = run_store(places)
+    with store.open(find_run(store, name), read_only=True) as journal:
+        return kind_of(journal)
+
+
+def named_splits(splits: str) -> tuple[str, ...]:
+    """The splits of `--final-splits`.
+
+    Raises:
+        InputError: A name is empty.
+    """
+    if splits == NO_SPLITS:
+        return ()
+    names = tuple(name.strip() for name in splits.split(","))
+    if not all(names):
+        msg = f"--final-splits {splits!r} has an empty name; name splits with commas between, or write {NO_SPLITS}"
+        raise InputError(msg)
+    return names
 
 
 def _refuse_with_replay(options: dict[str, Any]) -> None:
@@ -207,7 +248,7 @@ def _follow(
             )
             finished = search(watch)
     except EvolvariumError as error:
-        explained = _explained(error, started)
+        explained = _explained(error, started, places)
         if explained is error:
             raise
         raise explained from error
@@ -216,7 +257,7 @@ def _follow(
     document = run_document(view, finished.containers_left)
     if finished.refusal is not None:
         terminal.note(_refusal(finished.refusal, view, document))
-    terminal.final(document, score_rows(view, document), spent_rows(document))
+    terminal.final(document, score_rows(view, document), spent_rows(document), *unimproved(document))
     if document.state == "budget-spent":
         raise typer.Exit(BudgetExhausted.exit_code)
 
@@ -228,7 +269,7 @@ def _refusal(refusal: str, view: RunView, document: RunDocument) -> str:
     return f"{first}{refusal} (a budget is divided equally among the islands, here {islands})"
 
 
-def _explained(error: EvolvariumError, started: Sequence[str]) -> EvolvariumError:
+def _explained(error: EvolvariumError, started: Sequence[str], places: Places) -> EvolvariumError:
     """The error as it concerns the run, with what to do now."""
     if isinstance(error, Cancelled):
         if not started:
@@ -236,4 +277,13 @@ def _explained(error: EvolvariumError, started: Sequence[str]) -> EvolvariumErro
         return Cancelled(f"run {started[0]} was stopped and is kept; continue it with `evolvarium resume {started[0]}`")
     if not started or isinstance(error, RunStateError):
         return error
-    return type(error)(f"{error}; the run is kept: continue it with `evolvarium resume {started[0]}`")
+    run_id = started[0]
+    if not exists(run_store(places), run_id):
+        return type(error)(f"{error}; nothing was recorded of the run, so none is kept: start it again")
+    if isinstance(error, EvaluatorError):
+        way_out = (
+            f"if the cause lies outside of the task's folder, `evolvarium resume {run_id}` goes on; if you change the "
+            "evaluator, start a new run, for this one cannot go on with it"
+        )
+        return EvaluatorError(f"{error}; the run is kept: {way_out}")
+    return type(error)(f"{error}; the run is kept: continue it with `evolvarium resume {run_id}`")

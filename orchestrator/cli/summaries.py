@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from orchestrator.bootstrap.runs import SQL_BENCH, SQL_SWEEP, kind_of
+from orchestrator.bootstrap.sql.results import read_bench
+from orchestrator.bootstrap.sql.sweep_header import read_sweep_header
+from orchestrator.bootstrap.sql.sweep_results import sweep_state
 from orchestrator.cli.documents import (
     CandidateDocument,
     FileDocument,
@@ -17,12 +21,14 @@ from orchestrator.cli.documents import (
     UsageDocument,
 )
 from orchestrator.cli.history import RunView, read_view
+from orchestrator.cli.sql_summaries import bench_entry
+from orchestrator.cli.sql_sweep_summaries import sweep_entry
 from orchestrator.cli.terminal import Rows
 from orchestrator.cli.verdicts import failure_document, failure_text, metrics_of, secrecy, split_verdict
 from orchestrator.domain.conversation import Usage
 from orchestrator.errors import EvolvariumError
 from orchestrator.methods.agentic_evolve import StopReason
-from orchestrator.methods.agentic_evolve.entries import Entry
+from orchestrator.methods.agentic_evolve.entries import INITIAL, Entry
 from orchestrator.storage.runs import RunInfo, RunStore
 
 
@@ -115,13 +121,20 @@ def spent_rows(document: RunDocument) -> Rows:
     return Rows(title="What it took", columns=["what", "value"], rows=rows)
 
 
+def unimproved(document: RunDocument) -> list[str]:
+    """What it means when the initial program is still the best; nothing where a candidate is better."""
+    if document.best is None or document.best.id != INITIAL:
+        return []
+    return ["The best is the initial program: no candidate beat it. More --commits, or another --seed, may find one."]
+
+
 def _commit_rows(view: RunView) -> Rows:
     metric = view.quality.metric
     rows = [
         [
             entry.id,
             (entry.verdict.metrics or {}).get(metric),
-            failure_text(failure_document(entry.verdict.failure)),
+            failure_text(failure_document(entry.verdict.failure), entry.verdict.outcome.detail),
             entry.duplicate_of,
             entry.candidate.description,
         ]
@@ -134,6 +147,10 @@ def run_entry(store: RunStore, info: RunInfo) -> RunEntry:
     """One run among others; one that cannot be read is listed as such."""
     try:
         with store.open(info.id, read_only=True) as journal:
+            if kind_of(journal) == SQL_BENCH:
+                return bench_entry(read_bench(info.id, journal), info)
+            if kind_of(journal) == SQL_SWEEP:
+                return sweep_entry(read_sweep_header(info.id, journal), sweep_state(journal), info)
             view = read_view(info.id, journal)
             document = run_document(view)
     except EvolvariumError as error:
@@ -218,7 +235,7 @@ def candidate_rows(view: RunView, entry: Entry) -> Rows:
         ["description", entry.candidate.description],
         ["parents", ", ".join(entry.candidate.parents) or None],
         ["duplicate of", entry.duplicate_of],
-        ["failure", failure_text(failure_document(entry.verdict.failure))],
+        ["failure", failure_text(failure_document(entry.verdict.failure), entry.verdict.outcome.detail)],
         ["measured on", f"{entry.verdict.split}, {secrecy(secret=entry.verdict.secret)}"],
         *([name, value] for name, value in metrics.items()),
     ]

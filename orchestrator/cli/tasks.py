@@ -14,7 +14,7 @@ from orchestrator.cli.options import Json, TaskName, TaskRoot
 from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.errors import TaskError
 from orchestrator.evaluation.new_task import new_task
-from orchestrator.evaluation.tasks import check_task, find_tasks, load_task
+from orchestrator.evaluation.tasks import check_task, find_tasks, load_task, unused_parts
 
 task_app = typer.Typer(help="List, check and make task packages.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -32,13 +32,17 @@ def list_tasks(task_root: TaskRoot = None, as_json: Json = False) -> None:
 
 @task_app.command("check")
 def check(task: TaskName, task_root: TaskRoot = None, as_json: Json = False) -> None:
-    """Check a task package without running any of it; exit code 2 when it is not well formed."""
+    """Check a task package, without running any of it.
+
+    Exit code 2 when it is not well formed. What is found is certainly wrong; what is not found may be wrong still.
+    """
     places = find_places(None, task_root)
     folder = places.task(task)
     document = _task_document(folder.name, folder)
     if document.valid:
         policy = find_policy(places, "default")
-        document = document.model_copy(update={"notes": load_task(folder).spec.over(policy)})
+        package = load_task(folder)
+        document = document.model_copy(update={"notes": [*unused_parts(package), *package.spec.over(policy)]})
     problems = [f"- {problem}" for problem in document.problems]
     text = f"{document.path} is well formed" if document.valid else f"{document.path} is not well formed:"
     notes = [f"- note: {note}" for note in document.notes]
@@ -49,12 +53,12 @@ def check(task: TaskName, task_root: TaskRoot = None, as_json: Json = False) -> 
 
 @task_app.command("new")
 def new(
-    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and underscores.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and underscores.")],
     into: Annotated[Path, typer.Option(help="Folder in which the package's folder is made.")] = Path(),
     as_json: Json = False,
 ) -> None:
     """Make a small, complete task package to start from."""
-    folder = new_task(into, name)
+    folder = new_task(into, name, known=find_tasks(find_places(None, None).task_roots))
     files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
     document = NewTaskDocument(name=name, path=str(folder), files=files)
     Terminal(as_json=as_json).result(document, "\n".join([f"made {folder} with", *(f"- {file}" for file in files)]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -61,9 +60,9 @@ class Rows:
     """Left out one after the other, the first first, where a terminal is too narrow; never from a document."""
 
     def markdown(self) -> str:
-        """As a GitHub-flavoured Markdown table."""
+        """As a section of a page in GitHub-flavoured Markdown."""
         title = one_line(self.title, self.cell_characters)
-        lines = [f"### {title}", "", _pipes(self.cells(self.columns)), _pipes(["---"] * len(self.columns))]
+        lines = [f"## {title}", "", _pipes(self.cells(self.columns)), _pipes(["---"] * len(self.columns))]
         lines += [_pipes(self.cells(row)) for row in self.rows]
         return "\n".join(lines) + "\n"
 
@@ -135,15 +134,14 @@ def _rendered(part: Rows, stream: TextIO) -> str:
     console = Console(file=buffer, force_terminal=is_terminal, width=max(width, table.width or 0), **options)
     console.print(visible(part.title), style="bold", soft_wrap=True)
     console.print(table)
+    left_out = [column for column in part.columns if column not in {shown.header for shown in table.columns}]
+    if left_out:
+        text = f"(too narrow for: {', '.join(left_out)}; a wider terminal or --json shows all)"
+        console.print(visible(text), style="dim", soft_wrap=True)
     return inert("\n".join(line.rstrip() for line in buffer.getvalue().splitlines()))
 
 
 def _write(stream: TextIO, text: str) -> None:
     encoding = stream.encoding or "utf-8"
-    try:
-        stream.write(text.encode(encoding, errors="replace").decode(encoding) + "\n")
-        stream.flush()
-    except BrokenPipeError:  # the reader went away (`| head`); the command goes on, and exits with its own code
-        devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, stream.fileno())
-        os.close(devnull)
+    stream.write(text.encode(encoding, errors="replace").decode(encoding) + "\n")
+    stream.flush()

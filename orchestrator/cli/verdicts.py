@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from orchestrator.cli.documents import FailureDocument, OutcomeDocument, SplitVerdict
-from orchestrator.domain.outcomes import Outcome
+from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.verdicts import Failure, Verdict
+
+_BY_A_LIMIT = frozenset({Ending.TIMEOUT, Ending.MEMORY, Ending.PROCESSES, Ending.OUTPUT_LIMIT})
 
 
 def metrics_of(verdict: Verdict) -> dict[str, float] | None:
@@ -25,12 +27,18 @@ def failure_document(failure: Failure | None) -> FailureDocument | None:
     )
 
 
-def failure_text(failure: FailureDocument | None) -> str | None:
-    """Why a candidate has no score, on one line; None: it has one."""
+def failure_text(failure: FailureDocument | None, detail: str) -> str | None:
+    """Why a candidate has no score, on one line, for operators; None: it has one.
+
+    Args:
+        failure: None: it has a score.
+        detail: Of the outcome; where a limit ended the container, it says which one and its value.
+    """
     if failure is None:
         return None
     place = failure.file if failure.line is None else f"{failure.file}:{failure.line}"
-    return ", ".join(part for part in (failure.ending, failure.exception, place, failure.message) if part)
+    text = ", ".join(part for part in (failure.ending, failure.exception, place, failure.message) if part)
+    return f"{text}: {detail}" if detail and failure.ending in _BY_A_LIMIT else text
 
 
 def secrecy(*, secret: bool) -> str:

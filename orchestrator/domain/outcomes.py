@@ -27,7 +27,7 @@ class Outcome:
 
     ending: Ending
     exit_code: int | None
-    """None: the engine reported none."""
+    """Of its first process; None: the engine reported none. Killed by us after the last frame, so 137 is usual."""
     wall_seconds: float
     cpu_seconds: float | None
     """All processes of the container together; None: the runtime does not account for it."""

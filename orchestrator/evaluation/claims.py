@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.frames import Frame
 from orchestrator.domain.outcomes import Ending
 from orchestrator.domain.verdicts import Failure
-from orchestrator.errors import EvaluatorError, EvolvariumError, ProtocolError
+from orchestrator.errors import EvaluatorError, EvolvariumError, InputError, ProtocolError
 from orchestrator.evaluation.messages import LOAD_CHECK, MALFORMED_REPLY
 from orchestrator.evaluation.tasks import Task
 
 Head = Mapping[str, Any]
+_VALUE_ERROR = re.compile(
+    r"^(?:[\w.]*\.)?(?:ValueError|UnicodeDecodeError|JSONDecodeError)(?:: ?(.*(?:\n(?! ).*)*))?\Z", re.MULTILINE
+)
+"""The end of a traceback whose error is a `ValueError`, or one of the kinds of it that readers of files raise."""
 EXCEPTION_NAMES = frozenset(
     kind.__name__ for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, BaseException)
 )
@@ -89,17 +94,25 @@ def failure(head: Head, payload: FileTree, task: Task) -> Failure:
             raise ProtocolError(msg)
 
 
-def task_failure(task: Task, what: str, frame: Frame) -> EvolvariumError:
+def task_failure(task: Task, what: str, frame: Frame, *, reading: Sequence[str] = ()) -> EvolvariumError:
     """The error for a frame that trusted task code sent instead of the one that was due.
 
     Args:
         task: Whose code it is.
         what: It failed at, for the message.
         frame: `failed`, or one that has no place here.
+        reading: The user's files, if the code has done nothing so far but read them: a `ValueError` is then their
+            fault, and an `InputError`.
     """
     if frame.type != "failed":
         return ProtocolError(f"the evaluator of {task.name!r} {what}: it sent a {frame.type!r:.80} frame")
     text = str(frame.head.get("message", ""))
+    unfit = _VALUE_ERROR.search(text.rstrip()) if reading else None
+    if unfit is not None:
+        files = ", ".join(map(repr, reading))
+        return InputError(
+            f"{files} cannot be used for task {task.name!r}: {(unfit[1] or '').strip() or 'wrong content'}"
+        )
     lines = text.split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "it gave no reason")
     error = EvaluatorError(f"the evaluator of {task.name!r} {what}: {last.strip()}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from orchestrator.evaluation.seeds import SeedSource
 from orchestrator.evaluation.task_spec import FilesSplit
 from orchestrator.evaluation.tasks import Task
 from orchestrator.ports import Sandbox, Session
-from orchestrator.runtime.user_files import read_file
+from orchestrator.runtime.user_files import kind_at, read_file
 
 MAX_SPLIT_BYTES = MAX_BODY_BYTES
 MAX_SPLIT_FILES = 4096
@@ -35,6 +36,8 @@ class SplitData:
 
     files: Mapping[str, bytes] = field(repr=False)
     is_secret: bool
+    places: Sequence[str] = ()
+    """The user's files that they came from; none: they were generated."""
 
     @property
     def digest(self) -> str:
@@ -57,6 +60,11 @@ class SplitStore:
         self._seeds = seeds
         self._roots = tuple(data_roots)
 
+    @property
+    def has_data_roots(self) -> bool:
+        """Whether the user named any place for files."""
+        return bool(self._roots)
+
     def load(self, sandbox: Sandbox, task: Task, split: str, *, run_id: str) -> SplitData:
         """The data of a split.
 
@@ -68,20 +76,23 @@ class SplitStore:
         """
         declared = task.split(split)
         if isinstance(declared, FilesSplit):
-            files = {name: self._find(task, split, place) for name, place in declared.files.items()}
-            return SplitData(files=files, is_secret=False)
+            places = {name: self._find(task, split, place) for name, place in declared.files.items()}
+            files = {name: _read_data(place) for name, place in places.items()}
+            return SplitData(files=files, is_secret=False, places=tuple(map(str, places.values())))
         return SplitData(files=self._generated(sandbox, task, split, run_id), is_secret=self._seeds.is_secret)
 
-    def _find(self, task: Task, split: str, place: str) -> bytes:
+    def _find(self, task: Task, split: str, place: str) -> Path:
+        """A file that was given itself, lies below a root as declared, or right in one."""
+        name = Path(place).name
         for root in self._roots:
-            path = root if root.is_file() and root.name == Path(place).name else root / place
-            if path.is_file():
-                return _read_data(path)
-        looked = ", ".join(str(root) for root in self._roots) or "no folder"
-        msg = (
-            f"split {split!r} of task {task.name!r} needs the file {place!r}, looked for in {looked}; "
-            "name the file or its folder with --data"
-        )
+            for path in [root] if _is_file(root) else [root / place, root / name]:
+                if _is_file(path) and path.name == name:
+                    return path
+        needs = f"split {split!r} of task {task.name!r} needs the file {place!r}"
+        if not self._roots:
+            msg = f"{needs}; name the file or its folder with --data"
+        else:
+            msg = f"{needs}, which is not to be found in {', '.join(map(str, self._roots))}; give it or its folder"
         raise PrerequisiteError(msg)
 
     def _generated(self, sandbox: Sandbox, task: Task, split: str, run_id: str) -> Mapping[str, bytes]:
@@ -115,6 +126,14 @@ def files_digest(files: Mapping[str, bytes]) -> str:
     manifest = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
     canonical = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
     return "sha256:" + hashlib.sha256(canonical).hexdigest()
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file lies there; where that cannot be told, for instance under a name too long, there is none."""
+    try:
+        return stat.S_ISREG(kind_at(path))
+    except OSError:
+        return False
 
 
 def _read_data(path: Path) -> bytes:

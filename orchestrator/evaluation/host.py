@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.domain.candidates import FileTree
@@ -32,6 +32,8 @@ class _Prepared:
     volume: str
     data_digest: str
     is_secret: bool
+    files: Sequence[str]
+    """The user's, that the data came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,11 @@ class EvaluatorHost:
             self._sandbox.warm(self._request(Purpose.EVALUATOR, run_id, _WARM_RUN), warm)
 
     def evaluate(self, payload: FileTree, *, run_id: str, attempt_id: str) -> Verdict:
-        """As `ports.Evaluator`; also raises `PrerequisiteError` when the split's data cannot be had."""
+        """As `ports.Evaluator`; also raises `PrerequisiteError` when the split's data cannot be had.
+
+        Raises:
+            InputError: The user's files are not what the task's code can read.
+        """
         ready = self._prepared(run_id)
         request = self._request(Purpose.CANDIDATE, run_id, attempt_id)
         limits = request.limits or Limits()
@@ -123,7 +129,7 @@ class EvaluatorHost:
             with open_session(self._sandbox, self._request(Purpose.EVALUATOR, run_id, attempt_id)) as evaluator:
                 start_seconds = self._clock() - began
                 sheet.fingerprint["evaluator_image"] = evaluator.image_digest
-                relay = Relay(self._task, evaluator, candidate, self._clock)
+                relay = Relay(self._task, evaluator, candidate, self._clock, files=ready.files)
                 said = relay.until_verdict(self._start(program))
                 result = said if isinstance(said, Failure) else self._result(said, payload)
                 claim = result.ending if isinstance(result, Failure) else Ending.OK
@@ -185,7 +191,9 @@ class EvaluatorHost:
             if self._ready is None:
                 data = self._store.load(self._sandbox, self._task, self._split, run_id=run_id)
                 volume = self._sandbox.import_volume(task_files(self._task, data.files), run_id=run_id)
-                self._ready = _Prepared(volume=volume, data_digest=data.digest, is_secret=data.is_secret)
+                self._ready = _Prepared(
+                    volume=volume, data_digest=data.digest, is_secret=data.is_secret, files=data.places
+                )
             return self._ready
 
     def _request(self, purpose: Purpose, run_id: str, attempt_id: str) -> SessionRequest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -21,16 +22,24 @@ _FILES = {
 """Place in the package to name of the template."""
 
 
-def new_task(parent: Path, name: str) -> Path:
+def new_task(parent: Path, name: str, *, known: Mapping[str, Path] = {}) -> Path:
     """Write the package `parent/name` and return its folder.
 
+    Args:
+        parent: Made if it is missing.
+        name: Of the task.
+        known: Folders of the tasks that can be named without a path; another one of such a name would be mistaken.
+
     Raises:
-        InputError: The name is not possible, something of that name exists, or it cannot be written.
+        InputError: The name is not possible or that of a known task, something is there, or it cannot be written.
     """
     if not _NAME.fullmatch(name):
         msg = f"task name {name!r} is not possible; use up to 48 lower-case letters, digits and '_', a letter first"
         raise InputError(msg)
     folder = parent / name
+    if name in known and folder.resolve() != known[name].resolve():
+        msg = f"task name {name!r} is taken by {str(known[name])!r}, which the bare name means; choose another"
+        raise InputError(msg)
     words = {"name": name, "title": name.replace("_", " ").capitalize(), "folder": shlex.quote(folder.as_posix())}
     templates = resources.files("orchestrator.evaluation") / "skeleton"
     try:

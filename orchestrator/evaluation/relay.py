@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
 from orchestrator.domain.candidates import FileTree
@@ -49,8 +49,26 @@ class Relay:
     for a verdict.
     """
 
-    def __init__(self, task: Task, evaluator: Session, candidate: Session, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        evaluator: Session,
+        candidate: Session,
+        clock: Callable[[], float],
+        *,
+        files: Sequence[str] = (),
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            task: Whose evaluator it is.
+            evaluator: Opened.
+            candidate: Loaded.
+            clock: Seconds, monotonic.
+            files: The user's, that the evaluator reads before it calls the candidate.
+        """
         self._task = task
+        self._unread = tuple(files)
         self._evaluator = evaluator
         self._candidate = candidate
         self._clock = clock
@@ -61,6 +79,7 @@ class Relay:
         """Start the evaluator and carry frames until its verdict, or until the candidate fails without one.
 
         Raises:
+            InputError: The user's files are not what the task's code can read.
             EvaluatorError: The task's code failed, or its container ended without a verdict.
             ProtocolError: The evaluator's runner broke the protocol.
             SandboxError: The engine failed.
@@ -71,7 +90,8 @@ class Relay:
             if frame.type == "verdict":
                 return frame
             if frame.type != "to-candidate":
-                raise claims.task_failure(self._task, "failed", frame)
+                raise claims.task_failure(self._task, "failed", frame, reading=self._unread)
+            self._unread = ()
             self._candidate.send(decode(frame.body))
             reply = self._candidate.receive()
             if reply is None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from orchestrator.domain.candidates import check_path
 from orchestrator.domain.policies import Limits, Policy, Purpose
+from orchestrator.domain.written_settings import Number, WrittenSettings
 from orchestrator.errors import InputError
+from orchestrator.runtime.complaints import complaint
 
 
 def _safe(path: str) -> str:
@@ -18,11 +21,20 @@ def _safe(path: str) -> str:
         raise ValueError(str(error)) from error
 
 
-Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+_IDENTIFIER = r"^[a-z][a-z0-9_]{0,47}$"
+_MESSAGE_ID = r"^[a-z][a-z0-9_-]{0,47}$"
+_LINE = r"^[^\x00-\x1f\x7f]+$"
+PATTERNS = {
+    _IDENTIFIER: "must be up to 48 lower-case letters, digits and '_', a letter first",
+    _MESSAGE_ID: "must be up to 48 lower-case letters, digits, '_' and '-', a letter first",
+    _LINE: "must be one line of text without control characters",
+}
+"""What the regular expressions below ask for, in words."""
+Identifier = Annotated[str, Field(pattern=_IDENTIFIER)]
 """A name that may become part of a path, a label or a key."""
-MessageId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,47}$")]
+MessageId = Annotated[str, Field(pattern=_MESSAGE_ID)]
 """What `Refused` is raised with."""
-Text = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Text = Annotated[str, Field(min_length=1, max_length=300, pattern=_LINE)]
 """One line of the task author's words."""
 SafePath = Annotated[str, AfterValidator(_safe)]
 """A relative path inside the package."""
@@ -32,11 +44,7 @@ DType = Literal[
 """Types of the array elements that cross the boundary."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ProgramSpec(_Strict):
+class ProgramSpec(WrittenSettings):
     """The files a candidate consists of."""
 
     folder: SafePath = "initial"
@@ -45,7 +53,7 @@ class ProgramSpec(_Strict):
     """The module that is evaluated, relative to `folder`."""
 
 
-class ArgumentSpec(_Strict):
+class ArgumentSpec(WrittenSettings):
     """One argument of a function: a scalar per instance, or an array per instance if `ragged`."""
 
     name: Identifier
@@ -53,7 +61,7 @@ class ArgumentSpec(_Strict):
     ragged: bool = False
 
 
-class ReturnSpec(_Strict):
+class ReturnSpec(WrittenSettings):
     """What a function returns: a scalar per instance, or an array as long as the ragged argument `like`."""
 
     dtype: DType
@@ -63,8 +71,15 @@ class ReturnSpec(_Strict):
     minimum: Annotated[float | None, Field(allow_inf_nan=False)] = None
     maximum: Annotated[float | None, Field(allow_inf_nan=False)] = None
 
+    @model_validator(mode="after")
+    def _leaves_something(self) -> Self:
+        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
+            msg = f"`minimum` is {self.minimum:g} and `maximum` is {self.maximum:g}, which no value meets; swap them"
+            raise ValueError(msg)
+        return self
 
-class FunctionSpec(_Strict):
+
+class FunctionSpec(WrittenSettings):
     """A function of the program that the evaluator calls."""
 
     arguments: Annotated[list[ArgumentSpec], Field(min_length=1, max_length=32)]
@@ -83,7 +98,7 @@ class FunctionSpec(_Strict):
         return self
 
 
-class QualitySpec(_Strict):
+class QualitySpec(WrittenSettings):
     """The figure that people read; selection uses `fitness`."""
 
     metric: Identifier
@@ -92,21 +107,25 @@ class QualitySpec(_Strict):
     label: Text
 
 
-class FeatureSpec(_Strict):
+class FeatureSpec(WrittenSettings):
     """A metric that spans the grid, over the fixed range [0, 1]."""
 
     metric: Identifier
     bins: Annotated[int, Field(ge=2, le=100)] = 10
 
 
-class GeneratedSplit(_Strict):
+class _Split(BaseModel):  # nothing but text; what tells the kinds apart takes no validator of `WrittenSettings`
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GeneratedSplit(_Split):
     """Data that `generate` of the evaluator makes from a seed nobody outside the installation knows."""
 
     source: Literal["generated"]
     title: Text
 
 
-class FilesSplit(_Strict):
+class FilesSplit(_Split):
     """Data from files that the user has; they are not part of the package."""
 
     source: Literal["files"]
@@ -115,7 +134,7 @@ class FilesSplit(_Strict):
     """Name in the evaluator's data folder to place under a data root, for instance `or_library/binpack1.txt`."""
 
 
-class BudgetSpec(_Strict):
+class BudgetSpec(WrittenSettings):
     """Defaults per island."""
 
     commits: Annotated[int, Field(ge=1, le=100_000)] = 30
@@ -125,7 +144,7 @@ class BudgetSpec(_Strict):
     """An island stops after this many turns in a row without a tool call."""
 
 
-class IslandSpec(_Strict):
+class IslandSpec(WrittenSettings):
     """Defaults of the search."""
 
     count: Annotated[int, Field(ge=1, le=64)] = 3
@@ -135,7 +154,16 @@ class IslandSpec(_Strict):
     """Share of the neighbours' pooled elites that is shown."""
 
 
-class TaskSpec(_Strict):
+class Inconsistent(ValueError):
+    """Parts of a `task.yaml` that do not fit together."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Keep a sentence per problem."""
+        super().__init__("; ".join(texts))
+        self.texts = tuple(texts)
+
+
+class TaskSpec(WrittenSettings):
     """A `task.yaml`; paths are relative to its folder."""
 
     version: Literal[1]
@@ -162,44 +190,18 @@ class TaskSpec(_Strict):
     ]
     search_split: Identifier = "hidden"
     """The split that commits are scored on."""
-    messages: Annotated[dict[MessageId, Text], Field(max_length=64)] = {}
+    messages: Annotated[dict[MessageId, Text], Field(max_length=64)] = Field(default_factory=dict)
     """What `Refused(id)` may tell a model, by id."""
-    limits: dict[Purpose, dict[str, float]] = {}
+    limits: dict[Purpose, dict[str, Number]] = Field(default_factory=dict)
     """Fields of a policy's limits, per purpose; a task may only tighten them."""
     budgets: BudgetSpec = BudgetSpec()
     islands: IslandSpec = IslandSpec()
 
     @model_validator(mode="after")
-    def _names_are_declared(self) -> Self:
-        used = {"fitness": self.fitness, "quality.metric": self.quality.metric}
-        used |= {f"features.{index}.metric": feature.metric for index, feature in enumerate(self.features)}
-        for field, metric in used.items():
-            if metric not in self.metrics:
-                msg = f"`{field}` is {metric!r}; it must be one of the declared `metrics` {list(self.metrics)}"
-                raise ValueError(msg)
-        grid = [feature.metric for feature in self.features]
-        if len(set(grid)) != len(grid) or self.fitness in grid:
-            msg = f"`features` are {grid}; each must differ from the others and from the fitness {self.fitness!r}"
-            raise ValueError(msg)
-        if self.search_split not in self.splits:
-            msg = f"`search_split` is {self.search_split!r}; declared splits are {list(self.splits)}"
-            raise ValueError(msg)
-        return self
-
-    @model_validator(mode="after")
-    def _limits_are_limits(self) -> Self:
-        wrong = []
-        for purpose, fields in self.limits.items():
-            try:
-                Limits.model_validate(fields)
-            except ValidationError as error:
-                wrong += [
-                    f"`limits.{purpose.value}.{'.'.join(map(str, detail['loc']))}` is {detail['input']!r:.80}: "
-                    + detail["msg"]
-                    for detail in error.errors()
-                ]
-        if wrong:
-            raise ValueError("; ".join(wrong))
+    def _parts_fit_together(self) -> Self:
+        found = list(inconsistencies(dict(self)))
+        if found:
+            raise Inconsistent(found)
         return self
 
     def over(self, policy: Policy) -> list[str]:
@@ -219,3 +221,38 @@ class TaskSpec(_Strict):
         return Limits.model_validate(
             {name: min(value, wanted.get(name, value)) for name, value in granted.model_dump().items()}
         )
+
+
+def inconsistencies(fields: Mapping[str, Any]) -> Iterator[str]:
+    """What does not fit together, a sentence each.
+
+    Args:
+        fields: Of a `TaskSpec`, each well formed by itself; what needs an absent one is not checked.
+    """
+    if "metrics" in fields:
+        yield from _undeclared_metrics(fields)
+    grid = [feature.metric for feature in fields.get("features", ())]
+    if len(set(grid)) != len(grid) or fields.get("fitness") in grid:
+        yield f"`features` are {grid}; each must differ from the others and from the fitness {fields.get('fitness')!r}"
+    splits = fields.get("splits")
+    if splits is not None and "search_split" in fields and fields["search_split"] not in splits:
+        yield f"`search_split` is {fields['search_split']!r}; declared splits are {list(splits)}"
+    for purpose, limits in fields.get("limits", {}).items():
+        yield from _wrong_limits(f"limits.{purpose.value}", limits)
+
+
+def _undeclared_metrics(fields: Mapping[str, Any]) -> Iterator[str]:
+    used = {} if "fitness" not in fields else {"fitness": fields["fitness"]}
+    if "quality" in fields:
+        used["quality.metric"] = fields["quality"].metric
+    used |= {f"features.{index}.metric": feature.metric for index, feature in enumerate(fields.get("features", ()))}
+    for field, metric in used.items():
+        if metric not in fields["metrics"]:
+            yield f"`{field}` is {metric!r}; it must be one of the declared `metrics` {list(fields['metrics'])}"
+
+
+def _wrong_limits(field: str, limits: Mapping[str, float]) -> Iterator[str]:
+    try:
+        Limits.model_validate(limits)
+    except ValidationError as error:
+        yield from (complaint(detail, below=field) for detail in error.errors())

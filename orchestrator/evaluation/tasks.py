@@ -6,31 +6,25 @@ data. Nothing of it runs here; symbolic links are refused, so that no file from 
 
 from __future__ import annotations
 
-import ast
-import os
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
-
-from orchestrator.domain.candidates import FileTree, check_path
+from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.tasks import TaskView
 from orchestrator.errors import InputError, TaskError
+from orchestrator.evaluation.package_files import Problems, read_files, read_text
+from orchestrator.evaluation.task_code import evaluator_problems, program_problems
+from orchestrator.evaluation.task_document import TASK_FILE, examined
 from orchestrator.evaluation.task_spec import FilesSplit, GeneratedSplit, TaskSpec
 from orchestrator.runtime.strict_yaml import load_yaml, shown
-from orchestrator.runtime.user_files import read_file
+from orchestrator.runtime.user_files import kind_at
 
-TASK_FILE = "task.yaml"
-MAX_TEXT_BYTES = 256 << 10
-MAX_FILE_BYTES = 16 << 20
-MAX_FILES = 256
-EVALUATOR_ENTRY = "evaluate.py"
-TAKEN_MODULES = frozenset({
-    "channel", "columns", "evaluation", "evaluator_api", "frames", "prctl", "session", "volume",
-})  # fmt: skip
-"""The evaluator's runner finds its own modules of these names first."""
+T = TypeVar("T")
+_PUBLIC = "public"
+"""The folder that authors expect to be taken without being declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +93,25 @@ def task_folder(name: str, roots: Sequence[Path]) -> Path:
     """The folder of a task, by its name under the roots or by its own path.
 
     Raises:
-        InputError: There is none.
+        InputError: There is none, or the name is that of a known task and of another folder here.
     """
     found = find_tasks(roots)
+    here = Path(name)
+    try:
+        is_folder = stat.S_ISREG(kind_at(here / TASK_FILE))
+    except OSError as error:
+        msg = f"no task {shown(name)}: {error.strerror}; give a task's name, or the folder of one"
+        raise InputError(msg) from error
     if name in found:
+        if is_folder and here.resolve() != found[name].resolve():
+            msg = (
+                f"{name!r} is the task {str(found[name])!r} and also a folder here; write ./{name} for the folder, or "
+                f"{found[name]} for the other"
+            )
+            raise InputError(msg)
         return found[name]
-    if (Path(name) / TASK_FILE).is_file():
-        return Path(name)
+    if is_folder:
+        return here
     known = ", ".join(found) or "none"
     msg = f"no task {name!r}: it is neither a known task ({known}) nor a folder with a {TASK_FILE}"
     raise InputError(msg)
@@ -119,7 +125,9 @@ def load_task(folder: Path) -> Task:
     """
     task, problems = _read(folder)
     if task is None or problems:
-        msg = f"task package {str(folder)!r} is not well formed:\n" + "\n".join(f"- {text}" for text in problems)
+        many = len(problems) > 1
+        told = "; ".join(f"({number}) {text}" if many else text for number, text in enumerate(problems, 1))
+        msg = f"task package {str(folder)!r} is not well formed: {told}"
         raise TaskError(msg)
     return task
 
@@ -129,156 +137,78 @@ def check_task(folder: Path) -> list[str]:
     return _read(folder)[1]
 
 
-def _read(folder: Path) -> tuple[Task | None, list[str]]:
-    try:
-        spec = _spec(folder)
-        description = _description(folder, spec.description)
-        task = Task(
-            folder=folder,
-            spec=spec,
-            description=description,
-            initial=_initial(folder, spec.program.folder),
-            evaluator=_files(folder, spec.evaluator),
-            public={} if spec.public is None else _files(folder, spec.public),
+def unused_parts(task: Task) -> list[str]:
+    """What lies in a package as if it were used, a sentence each."""
+    if task.spec.public is None and (task.folder / _PUBLIC).is_dir():
+        text = (
+            f"{_PUBLIC}/ is not used, since {TASK_FILE} has no key `public`; add `public: {_PUBLIC}` for analyses to "
+            "see it, or remove the folder"
         )
-    except _Problems as problems:
-        return None, problems.texts
-    return task, list(_inconsistencies(task))
+        return [text]
+    return []
 
 
-class _Problems(Exception):
-    def __init__(self, *texts: str) -> None:
-        super().__init__(*texts)
-        self.texts = list(texts)
-
-
-def _spec(folder: Path) -> TaskSpec:
+def _read(folder: Path) -> tuple[Task | None, list[str]]:
+    """The package, and every problem that can be told without running anything; None: a part of it is missing."""
     try:
-        document = load_yaml(_text(folder, TASK_FILE).encode(), TASK_FILE)
+        document = load_yaml(read_text(folder, TASK_FILE).encode(), TASK_FILE)
+    except Problems as found:
+        return None, found.texts
     except InputError as error:
-        raise _Problems(str(error)) from error
+        return None, [str(error)]
+    fields, problems = examined(document)
+    program = fields.get("program")
+    description = _part(problems, fields.get("description"), lambda path: _description(folder, path))
+    initial = _part(problems, None if program is None else program.folder, lambda path: _initial(folder, path))
+    evaluator = _part(problems, fields.get("evaluator"), lambda path: read_files(folder, path))
+    public = _part(problems, fields.get("public"), lambda path: read_files(folder, path)) or {}
+    problems += _misfits(folder, fields, initial, evaluator)
+    if problems or description is None or initial is None or evaluator is None:
+        return None, problems
+    spec = TaskSpec.model_validate(document)
+    task = Task(folder=folder, spec=spec, description=description, initial=initial, evaluator=evaluator, public=public)
+    return task, []
+
+
+def _part(problems: list[str], path: str | None, read: Callable[[str], T]) -> T | None:
+    """A part of the package; None: it is not declared, or its problems are now among the others."""
+    if path is None:
+        return None
     try:
-        return TaskSpec.model_validate(document)
-    except ValidationError as error:
-        raise _Problems(*map(_complaint, error.errors())) from error
-
-
-def _complaint(error: Any) -> str:  # noqa: ANN401 - pydantic's own error record
-    field = ".".join(map(str, error["loc"])) or "the document"
-    value = "" if error["type"] == "missing" or isinstance(error["input"], dict) else f" is {shown(error['input'])}"
-    reason = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"]
-    if error["type"] == "extra_forbidden":
-        reason += "; the key is not known here, correct or remove it"
-    return f"{TASK_FILE}: `{field}`{value}: {reason}"
+        return read(path)
+    except Problems as found:
+        problems += found.texts
+        return None
 
 
 def _description(folder: Path, path: str) -> str:
-    text = _text(folder, path)
+    text = read_text(folder, path)
     if not text.strip():
         msg = f"{path}: is empty; write what a model must know to improve the program"
-        raise _Problems(msg)
+        raise Problems(msg)
     return text
 
 
 def _initial(folder: Path, path: str) -> FileTree:
     try:
-        return FileTree(_files(folder, path))
+        return FileTree(read_files(folder, path))
     except InputError as error:
         msg = f"{path}/: {error}"
-        raise _Problems(msg) from error
+        raise Problems(msg) from error
 
 
-def _inconsistencies(task: Task) -> Iterator[str]:
-    spec = task.spec
-    if task.folder.resolve().name != spec.name:
-        yield f"{TASK_FILE}: `name` is {spec.name!r}, but the folder is {task.folder.resolve().name!r}; make them equal"
-    entry = f"{spec.program.folder}/{spec.program.entry}"
-    if spec.program.entry not in task.initial:
-        yield f"{TASK_FILE}: `program.entry` is {spec.program.entry!r}, but {entry} does not exist; add the file"
-    else:
-        yield from _missing_functions(entry, task.initial[spec.program.entry], set(spec.functions))
-    needed = {"evaluate"}
-    if any(isinstance(split, GeneratedSplit) for split in spec.splits.values()):
-        needed.add("generate")
-    code = f"{spec.evaluator}/{EVALUATOR_ENTRY}"
-    if EVALUATOR_ENTRY not in task.evaluator:
-        yield f"{code}: does not exist; add it, with the functions {', '.join(sorted(needed))}"
-    else:
-        yield from _missing_functions(code, task.evaluator[EVALUATOR_ENTRY], needed)
-    yield from _taken_modules(task)
-
-
-def _taken_modules(task: Task) -> Iterator[str]:
-    for path in task.evaluator:
-        if path.partition("/")[0].removesuffix(".py") in TAKEN_MODULES:
-            yield f"{task.spec.evaluator}/{path}: has the name of a module of ours, which would be imported; rename it"
-
-
-def _missing_functions(path: str, source: bytes, names: set[str]) -> Iterator[str]:
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError) as error:
-        yield f"{path}: is not Python: {error}"
-        return
-    defined = {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
-    for name in sorted(names - defined):
-        yield f"{path}: defines no function {name!r} at its top level; add it"
-
-
-def _files(folder: Path, path: str) -> dict[str, bytes]:
-    """Every file below a folder of the package, by path relative to that folder."""
-    root = _inside(folder, path)
-    if not root.is_dir():
-        msg = f"{path}/: is not a folder; create it, or name another in {TASK_FILE}"
-        raise _Problems(msg)
-    files: dict[str, bytes] = {}
-    for entry in sorted(root.rglob("*")):
-        relative = entry.relative_to(root).as_posix()
-        if "__pycache__" in relative:
-            continue
-        _inside(folder, f"{path}/{relative}")
-        if entry.is_file():
-            files[_checked_path(path, relative)] = _bytes(entry, f"{path}/{relative}", MAX_FILE_BYTES)
-    if not files or len(files) > MAX_FILES:
-        msg = f"{path}/: holds {len(files)} files; 1 to {MAX_FILES} are possible"
-        raise _Problems(msg)
-    return files
-
-
-def _checked_path(folder: str, path: str) -> str:
-    try:
-        return check_path(path)
-    except InputError as error:
-        msg = f"{folder}/: {error}"
-        raise _Problems(msg) from error
-
-
-def _text(folder: Path, path: str) -> str:
-    file = _inside(folder, path)
-    if not file.is_file():
-        msg = f"{path}: does not exist; create it"
-        raise _Problems(msg)
-    try:
-        return _bytes(file, path, MAX_TEXT_BYTES).decode("utf-8")
-    except UnicodeDecodeError as error:
-        msg = f"{path}: is not UTF-8 at byte {error.start}; save it as UTF-8"
-        raise _Problems(msg) from error
-
-
-def _inside(folder: Path, path: str) -> Path:
-    """The place of a relative path, without a symbolic link on the way."""
-    place = folder
-    for part in path.split("/"):
-        place = place / part
-        if place.is_symlink():
-            msg = f"{path}: {part!r} is a symbolic link to {os.readlink(place)!r}; put the file itself there"  # noqa: PTH115
-            raise _Problems(msg)
-    return place
-
-
-def _bytes(file: Path, path: str, limit: int) -> bytes:
-    try:
-        return read_file(file, limit, follow=False)
-    except OSError as error:
-        msg = f"{path}: cannot be read: {error.strerror}"
-        raise _Problems(msg) from error
+def _misfits(
+    folder: Path, fields: Mapping[str, Any], initial: FileTree | None, evaluator: Mapping[str, bytes] | None
+) -> Iterator[str]:
+    """What does not fit together between `task.yaml`, the folder's name and the code."""
+    name = folder.resolve().name
+    if fields.get("name", name) != name:
+        yield f"{TASK_FILE}: `name` is {fields['name']!r}, but the folder is {name!r}; make them equal"
+    if initial is not None:
+        program = fields["program"]
+        if program.entry not in initial:
+            place = f"{program.folder}/{program.entry}"
+            yield f"{TASK_FILE}: `program.entry` is {program.entry!r}, but {place} does not exist; add the file"
+        yield from program_problems(initial, program.folder, program.entry, fields)
+    if evaluator is not None:
+        yield from evaluator_problems(evaluator, fields["evaluator"], fields)

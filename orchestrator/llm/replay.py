@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from orchestrator.domain.conversation import AssistantMessage, Conversation, Reply, Sampling, ToolSpec, Usage
 from orchestrator.domain.records import from_record, request_digest
-from orchestrator.errors import ModelError
+from orchestrator.errors import ModelError, RunStateError
 from orchestrator.llm.tokens import conversation_tokens
 from orchestrator.ports import Journal
 
@@ -22,6 +23,14 @@ class _Recorded:
     key: str
     digest: str
     reply: Reply
+
+
+def _recorded(key: str, record: Mapping[str, Any]) -> _Recorded:
+    digest, reply = record.get("conversation"), record.get("reply")
+    if not isinstance(digest, str) or not isinstance(reply, Mapping):
+        msg = f"the record of {key!r} is damaged: it holds no reply to a conversation; restore the run from a copy"
+        raise RunStateError(msg)
+    return _Recorded(key=key, digest=digest, reply=from_record(Reply, reply))
 
 
 class ReplayModel:
@@ -41,11 +50,7 @@ class ReplayModel:
         """
         self._recorded = recorded
         self._context_tokens = context_tokens
-        replies = [
-            _Recorded(key=key, digest=record["conversation"], reply=from_record(Reply, record["reply"]))
-            for key, record in journal.records()
-            if _REQUEST.fullmatch(key)
-        ]
+        replies = [_recorded(key, record) for key, record in journal.records() if _REQUEST.fullmatch(key)]
         if not replies:
             msg = f"the journal holds no reply of {recorded!r}; replay a run that made requests"
             raise ModelError(msg)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Hashable
 from typing import Any, cast
@@ -16,6 +17,8 @@ MAX_NUMBER_LENGTH = 64
 """Characters of a number; whole numbers have no bound of their own, and long ones take quadratic time."""
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _NUMBER_TAGS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+_MISLEADING = re.compile(r"[-+]?(?:(?P<octal>0[0-9_]+)|[0-9][0-9_]*(?::[0-9.:_]*)+)")
+"""What YAML 1.1 reads in base 8 or 60: `pids: 0400` and `pids: 4:16` would be 256."""
 _SHOWN_CHARACTERS = 80
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHOWN_CHARACTERS
@@ -72,10 +75,14 @@ class _StrictLoader(yaml.SafeLoader):
         if node.tag in _NUMBER_TAGS and len(str(node.value)) > MAX_NUMBER_LENGTH:
             raise _fault(f"a number of over {MAX_NUMBER_LENGTH} characters; write a shorter one, or quote it", node)
         try:
-            return super().construct_object(node, deep)
+            value = super().construct_object(node, deep)
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
             kind = node.tag.rpartition(":")[2]
             raise _fault(f"{shown(node.value)} is no {kind}; correct it, or quote it if text is meant", node) from error
+        if node.tag in _NUMBER_TAGS and (found := _MISLEADING.fullmatch(node.value)):
+            base = 8 if found["octal"] else 60
+            raise _fault(f"{shown(node.value)} is {value} in YAML (base {base}); write {value}, or what you mean", node)
+        return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """Refuse a key that occurs twice, of which YAML would silently keep the last."""

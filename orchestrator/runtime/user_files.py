@@ -13,6 +13,51 @@ import stat
 from pathlib import Path
 
 _FLAGS = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # opening waits for nobody at the other end
+_NO_PATH = "no file can have this name"
+"""It holds a null byte, or a character that no file system's encoding has."""
+
+
+def kind_at(path: Path) -> int:
+    """What lies at a path, links followed, as `stat.S_IFMT` gives it; 0: nothing.
+
+    Raises:
+        OSError: It cannot be told: a name is too long, links lead in a circle, a folder may not be entered.
+    """
+    try:
+        return stat.S_IFMT(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    except ValueError as error:
+        raise _fault(errno.EINVAL, _NO_PATH, path) from error
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder lies there, links followed.
+
+    Raises:
+        OSError: As `kind_at`.
+    """
+    return stat.S_ISDIR(kind_at(path))
+
+
+def open_regular(path: Path, flags: int, mode: int = 0o600) -> int:
+    """A descriptor of a regular file, for files of ours that others could have put something else in the place of.
+
+    Args:
+        path: Of the file, and no link.
+        flags: Of `os.open`; what keeps it from waiting and from following a link is added.
+        mode: Of a file that is made.
+
+    Raises:
+        OSError: It cannot be opened, or is a link, pipe, device or folder.
+    """
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | _FLAGS, mode)
+    try:
+        _require_regular(descriptor, path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def read_file(path: Path, limit: int, *, follow: bool = True) -> bytes:
@@ -71,6 +116,8 @@ def check_target(path: Path, *, overwrite: bool) -> None:
         kind = path.lstat().st_mode
     except FileNotFoundError:
         return
+    except ValueError as error:
+        raise _fault(errno.EINVAL, _NO_PATH, path) from error
     if stat.S_ISLNK(kind) or not stat.S_ISREG(kind):
         what = "a symbolic link" if stat.S_ISLNK(kind) else "not a regular file"
         raise _fault(errno.EINVAL, f"it is {what}", path)
@@ -101,7 +148,11 @@ def write_file(path: Path, content: bytes, *, overwrite: bool) -> None:
 
 def _read(name: str, limit: int, *, follow: bool, folder: int | None) -> bytes:
     flags = os.O_RDONLY | _FLAGS | (0 if follow else os.O_NOFOLLOW)
-    with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
+    try:
+        descriptor = os.open(name, flags, dir_fd=folder)
+    except ValueError as error:
+        raise _fault(errno.EINVAL, _NO_PATH, name) from error
+    with os.fdopen(descriptor, "rb") as file:
         _require_regular(file.fileno(), name)
         content = file.read(limit + 1)
     if len(content) > limit:

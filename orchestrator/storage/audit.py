@@ -95,6 +95,9 @@ class AuditChain:
         Raises:
             AuditError: There is no entry yet, or the chain cannot be read.
         """
+        if not os.path.lexists(self._folder):  # looking must not make it
+            msg = f"there is no audit chain in {self._folder}; it begins with the first container that runs"
+            raise AuditError(msg)
         last = None
         with self._alone():
             for line in self._lines():
@@ -123,7 +126,9 @@ class AuditChain:
         if not os.path.lexists(self._folder):  # looking must not make it
             return ChainWalk(None, expected_head).report()
         with self._alone():
-            walk = ChainWalk(load_public_key(self._read_public()), expected_head)
+            has_keys = self._private.exists() or self._public.exists()
+            key = load_public_key(self._read_public())
+            walk = ChainWalk(key, expected_head, has_lost_file=has_keys and not os.path.lexists(self._chain))
             for line in self._lines():
                 if not walk.step(line):
                     break

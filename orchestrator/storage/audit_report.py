@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from orchestrator.errors import InputError
 from orchestrator.storage.signing import fingerprint, is_signed
 
 GENESIS = "sha256:" + "0" * 64
@@ -20,6 +22,7 @@ MAX_LINE_BYTES = 1 << 20
 CORE_FIELDS = ("index", "previous", "key", "record", "torn")
 """What the hash is over."""
 _FIELDS = {*CORE_FIELDS, "hash", "signature"}
+_HEAD = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 
 
 class Signatures(StrEnum):
@@ -60,20 +63,28 @@ class AuditReport:
 
     @property
     def is_intact(self) -> bool:
-        """Whether nothing contradicts the chain, as far as this can be seen from what was given."""
-        return not self.is_broken and self.signatures is not Signatures.NO_KEY
+        """Whether there are records and nothing contradicts them, as far as this can be seen from what was given."""
+        return not self.is_broken and self.signatures is Signatures.VALID
 
 
 class ChainWalk:
     """Checks one line after the other."""
 
-    def __init__(self, key: Ed25519PublicKey | None, expected_head: str | None) -> None:
+    def __init__(self, key: Ed25519PublicKey | None, expected_head: str | None, *, has_lost_file: bool = False) -> None:
+        """Start before the first line.
+
+        Args:
+            key: None: it is missing or unreadable.
+            expected_head: As `parse_head` gives it; None: none is kept elsewhere.
+            has_lost_file: There is no chain where its keys are; the first one is written right after them.
+        """
         self._key = key
+        self._has_lost_file = has_lost_file
         self._expected_head = expected_head
         self._found = False
         self._count = 0
         self._previous = GENESIS
-        self._reason: str | None = None
+        self._reason = "the chain is missing, although its keys are there: it was removed" if has_lost_file else None
         self._bad_signature = False
         self._torn_bytes = 0
 
@@ -128,12 +139,16 @@ class ChainWalk:
     def _signatures(self) -> Signatures:
         if self._bad_signature:
             return Signatures.INVALID
-        if not self._count and self._reason is None:
+        if not self._count and (self._reason is None or self._has_lost_file):
             return Signatures.EMPTY
         return Signatures.NO_KEY if self._key is None else Signatures.VALID
 
     def _remarks(self) -> list[str]:
         remarks = []
+        if not self._count and self._reason is None:
+            remarks.append(
+                "there is no chain to examine: no container has run in this home yet, or all its records were removed"
+            )
         if self._expected_head is None:
             remarks.append("no outside head was given: entries cut off at the end cannot be detected")
         elif not self._found:
@@ -146,6 +161,22 @@ class ChainWalk:
         if self._key is None and self._count:
             remarks.append("public.pem is missing or unreadable: the signatures were not checked")
         return remarks
+
+
+def parse_head(text: str) -> str:
+    """The hash of a head that was kept elsewhere, with or without `sha256:` before it.
+
+    Raises:
+        InputError: The text is no such hash, so it says nothing of any chain.
+    """
+    match = _HEAD.fullmatch(text.strip())
+    if match is None:
+        msg = (
+            f"{text[:80]!r} is no head of an audit chain; give the `head` that `evolvarium audit head` printed, "
+            "`sha256:` and 64 hex digits"
+        )
+        raise InputError(msg)
+    return f"sha256:{match[1].lower()}"
 
 
 def canonical(value: Mapping[str, Any]) -> bytes:

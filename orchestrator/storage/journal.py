@@ -17,6 +17,7 @@ from sqlalchemy import Connection, func, insert, inspect, select
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from orchestrator.errors import PrerequisiteError, RunStateError
+from orchestrator.storage.journal_files import damaged, is_there, missing
 from orchestrator.storage.locks import FileLock, holder
 from orchestrator.storage.schema import SCHEMA_VERSION, blobs, create_engine, meta, metadata, records
 
@@ -43,8 +44,8 @@ class SqliteJournal:
         self._path = path
         self._read_only = read_only
         self._lock = threading.RLock()  # guards _connection, which one thread at a time may use
-        if (read_only or not create) and not path.is_file():
-            raise RunStateError(_missing(path))
+        if not is_there(path) and (read_only or not create):
+            raise RunStateError(missing(path))
         self._owner = None if read_only else _own(path)
         self._engine = create_engine(path, read_only=read_only)
         self._connection: Connection | None = None
@@ -143,7 +144,7 @@ class SqliteJournal:
             msg = f"{self._path} holds no content with digest {digest!r}{hint}"
             raise RunStateError(msg)
         if _digest(content) != digest:
-            raise RunStateError(_damaged(self._path, f"content {digest} differs from its digest"))
+            raise RunStateError(damaged(self._path, f"content {digest} differs from its digest"))
         return bytes(content)
 
     def close(self) -> None:
@@ -184,7 +185,7 @@ class SqliteJournal:
             if not self._read_only:
                 finding = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
                 if finding != "ok":
-                    raise RunStateError(_damaged(self._path, str(finding)))
+                    raise RunStateError(damaged(self._path, str(finding)))
 
     @contextmanager
     def _transaction(self, purpose: str) -> Iterator[Connection]:
@@ -200,15 +201,15 @@ class SqliteJournal:
 
     def _record(self, key: str, digest: str, text: str) -> Mapping[str, Any]:
         if not isinstance(text, str) or _digest(text.encode(errors="replace")) != digest:
-            raise RunStateError(_damaged(self._path, f"the record of {key!r} differs from its digest"))
+            raise RunStateError(damaged(self._path, f"the record of {key!r} differs from its digest"))
         try:
             record = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise RunStateError(
-                _damaged(self._path, f"the record of {key!r} is not JSON that was written here")
+                damaged(self._path, f"the record of {key!r} is not JSON that was written here")
             ) from error
         if not isinstance(record, dict):
-            raise RunStateError(_damaged(self._path, f"the record of {key!r} is no JSON object"))
+            raise RunStateError(damaged(self._path, f"the record of {key!r} is no JSON object"))
         return record
 
 
@@ -249,7 +250,7 @@ def _own(path: Path) -> FileLock:
         raise PrerequisiteError(msg) from error
     if not lock.is_at_its_path:
         lock.close()
-        raise RunStateError(_missing(path))
+        raise RunStateError(missing(path))
     return lock
 
 
@@ -260,8 +261,8 @@ def _translated(path: Path, purpose: str) -> Iterator[None]:
         yield
     except IntegrityError:
         raise
-    except (UnicodeDecodeError, TypeError) as error:  # text that is no text, content of another type
-        raise RunStateError(_damaged(path, str(error))) from error
+    except (UnicodeDecodeError, TypeError, OverflowError) as error:  # text that is no text, content of another type
+        raise RunStateError(damaged(path, str(error))) from error
     except DatabaseError as error:
         cause = str(error.orig)
         if "full" in cause or "disk I/O" in cause:
@@ -271,18 +272,10 @@ def _translated(path: Path, purpose: str) -> Iterator[None]:
             msg = f"cannot {purpose} {path}: {cause}; check the permissions of the file and its folder"
             raise PrerequisiteError(msg) from error
         if "malformed" in cause or "not a database" in cause:
-            msg = _damaged(path, cause)
+            msg = damaged(path, cause)
         else:
             msg = f"cannot {purpose} {path}: {cause}; check the file and its permissions"
         raise RunStateError(msg) from error
-
-
-def _damaged(path: Path, cause: str) -> str:
-    return f"{path} is damaged ({cause}); restore it from a copy, or remove the run and start it again"
-
-
-def _missing(path: Path) -> str:
-    return f"{path} does not exist; `evolvarium runs list` shows the runs there are"
 
 
 def _digest(content: bytes) -> str:

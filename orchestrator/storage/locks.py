@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from orchestrator.runtime.user_files import open_regular
+
 _RETRY_SECONDS = 0.02
 _PROBE_PATIENCE_SECONDS = 0.25  # `holder` of another process takes the lock for an instant; that is no owner
 
@@ -25,10 +27,10 @@ class FileLock:
 
         Raises:
             BlockingIOError: Somebody else holds it.
-            OSError: The file cannot be opened.
+            OSError: The file cannot be opened, or is none.
         """
         self._path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
         try:
             _lock(self._descriptor, patience_seconds)
             with suppress(OSError):  # only for messages; on a full disk a run must still be owned to be removed
@@ -59,7 +61,7 @@ class FileLock:
 def holder(path: Path) -> int | None:
     """Process id of whoever holds the lock, 0 if it cannot be told; None: nobody does."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = open_regular(path, os.O_RDONLY)
     except OSError:
         return None
     try:

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,11 +87,20 @@ class RunStore:
         return folder
 
     def list(self) -> tuple[RunInfo, ...]:
-        """Every run, oldest first, those that cannot be read last."""
-        if not self._runs.is_dir():
+        """Every run, oldest first, those that cannot be read last.
+
+        Raises:
+            PrerequisiteError: The folder of all runs cannot be read.
+        """
+        try:
+            with os.scandir(self._runs) as entries:
+                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
             return ()
-        folders = [path for path in self._runs.iterdir() if _RUN_ID.fullmatch(path.name) and not path.is_symlink()]
-        infos = [self._info(folder) for folder in folders if folder.is_dir()]
+        except OSError as error:
+            msg = f"cannot list {self._runs}: {error.strerror}; check its permissions, or move it away"
+            raise PrerequisiteError(msg) from error
+        infos = [self._info(self._runs / name) for name in names if _RUN_ID.fullmatch(name)]
         return tuple(sorted(infos, key=lambda info: (info.created_at is None, info.created_at or "", info.id)))
 
     def remove(self, run_id: str) -> None:
@@ -130,7 +140,7 @@ class RunStore:
             id=folder.name,
             path=folder,
             created_at=created_at,
-            size_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+            size_bytes=_size(folder),
             owner_pid=holder(folder / _LOCK),
             problem=problem,
         )
@@ -143,6 +153,15 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the files in a folder; those that vanish meanwhile, as SQLite's do, are not counted."""
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            size += path.stat().st_size if path.is_file() else 0
+    return size
 
 
 def _undeletable(folder: Path, error: OSError) -> str:

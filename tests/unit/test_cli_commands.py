@@ -39,6 +39,7 @@ RECORD = AuditRecord(
     memory_peak_bytes=None,
     started_at="2026-01-01T00:00:00Z",
 )
+PROGRAM = ROOT / "tasks/online_bin_packing/initial/program.py"
 NO_ENGINE = "unix:///nonexistent/engine.sock"
 
 
@@ -72,7 +73,8 @@ def test_the_version_is_printed(call: Call) -> None:
     [
         [], ["run"], ["resume"], ["show"], ["report"], ["evaluate"], ["doctor"], ["runs", "list"], ["runs", "remove"],
         ["task", "list"], ["task", "check"], ["task", "new"], ["policy", "explain"], ["images", "build"],
-        ["images", "list"], ["images", "verify"], ["sandbox", "prune"], ["audit", "verify"], ["audit", "head"],
+        ["images", "list"], ["images", "verify"], ["images", "prune"], ["sandbox", "prune"], ["audit", "verify"],
+        ["audit", "head"],
     ],
 )  # fmt: skip
 def test_every_command_explains_itself(call: Call, command: list[str]) -> None:
@@ -102,6 +104,9 @@ def test_every_command_explains_itself(call: Call, command: list[str]) -> None:
         ["run", "online_bin_packing", "--policy", "nonsense"],
         ["run", "online_bin_packing", "--policy", "/nonexistent.yaml"],
         ["run", "online_bin_packing", "--or-library", "/nonexistent.txt"],
+        ["run", "online_bin_packing", "--data", "/nonexistent.txt"],
+        ["run", "online_bin_packing", "--data", ".", "--or-library", "."],
+        ["evaluate", "online_bin_packing", str(PROGRAM), "--data", "/nonexistent.txt"],
         ["run", "nonsense"],
         ["run", "online_bin_packing", "--task-root", "/nonexistent"],
         ["resume", "latest"],
@@ -136,6 +141,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(call: Call, arguments: list[str
         ["images", "build"],
         ["images", "list"],
         ["images", "verify"],
+        ["images", "prune"],
         ["sandbox", "prune"],
     ],
 )
@@ -176,6 +182,7 @@ def test_close_names_of_tasks_are_suggested(call: Call) -> None:
 
 def test_a_home_in_a_git_work_tree_is_refused(call: Call, tmp_path: Path) -> None:
     (tmp_path / "tree" / ".git").mkdir(parents=True)
+    (tmp_path / "tree" / "home").mkdir()
     code, _, err = call("runs", "list", "--home", str(tmp_path / "tree" / "home"))
     assert code == 2
     assert "git work tree" in err
@@ -206,6 +213,44 @@ def test_tasks_are_listed_checked_and_made(call: Call, tmp_path: Path) -> None:
     assert "version" in out
 
 
+@pytest.mark.parametrize("option", ["--data", "--or-library"])
+def test_an_error_names_the_option_that_was_typed(call: Call, option: str) -> None:
+    for command in (["run", "online_bin_packing"], ["evaluate", "online_bin_packing", str(PROGRAM)]):
+        err = call(*command, option, "/nonexistent.txt")[2]
+        assert f"there is no '/nonexistent.txt'; {option} takes a file" in err
+
+
+def test_data_that_no_split_takes_are_told_before_anything_begins(call: Call, tmp_path: Path) -> None:
+    assert call("task", "new", "my_task", "--into", str(tmp_path))[0] == 0
+    package = tmp_path / "my_task"
+    for command in (["run", str(package)], ["evaluate", str(package), str(package / "initial/program.py")]):
+        first, second = call(*command, "--data", str(tmp_path))[2].splitlines()
+        assert first == f"{str(tmp_path)!r} is not used: no split of task 'my_task' comes from files"
+        assert "no Docker engine" in second
+
+
+def test_a_new_task_does_not_take_the_name_of_a_task_that_comes_with_the_project(call: Call, tmp_path: Path) -> None:
+    code, _, err = call("task", "new", "online_bin_packing", "--into", str(tmp_path))
+    assert code == 2
+    assert "task name 'online_bin_packing' is taken by" in err
+    assert list(tmp_path.glob("online*")) == []
+
+
+def test_a_public_folder_that_nobody_sees_is_a_note_of_the_check(call: Call, tmp_path: Path) -> None:
+    assert call("task", "new", "my_task", "--into", str(tmp_path))[0] == 0
+    (tmp_path / "my_task" / "public").mkdir()
+    document = _json(call, "task", "check", str(tmp_path / "my_task"))
+    assert document["valid"] is True
+    assert "no key `public`" in document["notes"][0]
+
+
+def test_a_task_with_one_problem_is_refused_without_a_stray_dash(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "task.yaml").write_text("- 1\n")
+    err = call("run", str(tmp_path / "empty"))[2]
+    assert "is not well formed: task.yaml: must be a mapping of keys to values" in err
+
+
 def test_the_commands_in_a_new_task_work_from_where_it_was_made(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +271,7 @@ def test_wrong_limits_of_a_task_are_named_by_key_without_words_of_the_checker(ca
     file.write_text(text.replace("load_cpu_seconds: 5", "load_cpu_secs: 5"))
     code, out, _ = call("task", "check", str(tmp_path / "my_task"))
     assert code == 2
-    assert "`limits.candidate.load_cpu_secs` is 5" in out
+    assert "`limits.candidate.load_cpu_secs` is not a key that is known here" in out
     assert "Value error" not in out
     assert "validation error" not in out
     file.write_text(text.replace("load_cpu_seconds: 5", "load_cpu_seconds: 3000"))
@@ -264,6 +309,24 @@ def test_a_policy_is_explained_in_words_and_settings(call: Call) -> None:
     assert "NetworkMode" in call("policy", "explain", str(ROOT / "policies/default.yaml"), "--settings")[1]
 
 
+def test_a_policy_says_which_databases_can_be_read(call: Call, tmp_path: Path) -> None:
+    assert _json(call, "policy", "explain", "default")["data"][0]["databases"] == ["*"]
+    assert "1. Of every database, all tables and views may be read." in call("policy", "explain", "default")[1]
+    (tmp_path / "none.yaml").write_text("version: 1\nname: none\npurposes: {}\n")
+    assert _json(call, "policy", "explain", str(tmp_path / "none.yaml"))["data"] == []
+    assert "No database can be read: no data rule." in call("policy", "explain", str(tmp_path / "none.yaml"))[1]
+
+
+def test_a_file_beside_us_that_is_no_policy_is_said_to_be_none(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "README").write_text("# A project\n\nIt has: no policy: here\n")
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call("policy", "explain", "README")
+    assert code == 2
+    assert "'README' is no policy, which is a YAML file (docs/policies.md has an example)" in err
+
+
 def test_a_runtime_override_may_only_tighten(call: Call, tmp_path: Path) -> None:
     gvisor = (ROOT / "policies/default.yaml").read_text().replace("image: python", "image: python\n    runtime: runsc")
     (tmp_path / "gvisor.yaml").write_text(gvisor)
@@ -274,11 +337,52 @@ def test_a_runtime_override_may_only_tighten(call: Call, tmp_path: Path) -> None
     assert {purpose["settings"]["HostConfig"]["Runtime"] for purpose in tightened["purposes"]} == {"runsc"}
 
 
-def test_an_empty_audit_chain_is_intact_and_has_no_head(call: Call) -> None:
-    assert _json(call, "audit", "verify")["intact"] is True
+def test_without_an_audit_chain_there_is_nothing_to_examine_and_no_head(call: Call, tmp_path: Path) -> None:
+    code, out, _ = call("audit", "verify", "--json")
+    assert (code, json.loads(out)["intact"]) == (3, False)
+    assert "no chain to examine" in call("audit", "verify")[1]
     code, _, err = call("audit", "head")
     assert code == 3
     assert err.count("\n") == 1
+    assert not (tmp_path / "home").exists()
+
+
+def test_an_audit_chain_that_was_removed_is_broken(call: Call, tmp_path: Path) -> None:
+    AuditChain(tmp_path / "home").append(RECORD)
+    assert call("audit", "verify")[0] == 0
+    (tmp_path / "home" / "audit" / "chain.jsonl").unlink()
+    code, out, _ = call("audit", "verify")
+    assert code == 1
+    assert "it was removed" in out
+
+
+def test_an_outside_head_is_taken_with_and_without_its_prefix_and_nothing_else_is(call: Call, tmp_path: Path) -> None:
+    chain = AuditChain(tmp_path / "home")
+    chain.append(RECORD)
+    head = chain.export_head()["head"]
+    for text in (head, head.removeprefix("sha256:")):
+        assert call("audit", "verify", "--head", text)[0] == 0
+    assert call("audit", "verify", "--head", "0" * 64)[0] == 1
+    code, out, err = call("audit", "verify", "--head", "abc")
+    assert (code, out) == (2, "")
+    assert "64 hex digits" in err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["runs", "list"], ["runs", "remove", "latest", "--yes"], ["show", "latest"], ["report", "latest"],
+        ["audit", "verify"], ["audit", "head"], ["images", "list"], ["images", "verify"], ["images", "prune"],
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)  # fmt: skip
+def test_a_home_that_was_named_and_is_not_there_is_wrong_input_where_nothing_makes_it(
+    call: Call, tmp_path: Path, command: list[str]
+) -> None:
+    code, out, err = call(*command, "--home", str(tmp_path / "typo"))
+    assert (code, out) == (2, "")
+    assert f"there is no home '{tmp_path / 'typo'}'" in err
+    assert not (tmp_path / "typo").exists()
 
 
 def test_the_head_of_the_audit_chain_is_printed_whole(call: Call, tmp_path: Path) -> None:

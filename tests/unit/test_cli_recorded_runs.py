@@ -14,65 +14,26 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from orchestrator.bootstrap.choices import Choices, method_settings
-from orchestrator.bootstrap.finals import measure_finals
 from orchestrator.bootstrap.header import policy_record, require_same, run_header
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
+from orchestrator.bootstrap.runs import exists, new_run
 from orchestrator.cli import figures
-from orchestrator.cli.documents import OutcomeDocument, VerdictDocument
+from orchestrator.cli.documents import OutcomeDocument, RunDocument, VerdictDocument
 from orchestrator.cli.junit import junit_report
 from orchestrator.cli.main import execute
-from orchestrator.domain.candidates import FileTree
-from orchestrator.domain.outcomes import Ending, Outcome
-from orchestrator.domain.verdicts import Failure, Verdict
-from orchestrator.errors import RunStateError
-from orchestrator.evaluation.disclosure import TaskDisclosure
+from orchestrator.cli.searching import _explained
+from orchestrator.cli.summaries import unimproved
+from orchestrator.errors import Cancelled, EvaluatorError, EvolvariumError, RunStateError, SandboxError
 from orchestrator.evaluation.tasks import Task, load_task
 from orchestrator.llm.offline import OfflineModel
-from orchestrator.methods.agentic_evolve import RunPorts, run_agentic_evolve
-from orchestrator.runtime.budgets import Budget
-from orchestrator.runtime.ledger import Ledger
-from orchestrator.runtime.workers import CancelToken
+from orchestrator.ports import Journal
 from orchestrator.search.archive import Grid
 from orchestrator.storage.runs import RunStore
+from tests.recorded_runs import DIGEST, Recording
 
 ROOT = Path(__file__).parents[2]
-DIGEST = "sha256:" + 64 * "0"
-OUTCOME = Outcome(
-    ending=Ending.OK,
-    exit_code=0,
-    wall_seconds=0.5,
-    cpu_seconds=0.25,
-    memory_peak_bytes=None,
-    output=b"\x1b[31mwithheld",
-    output_truncated=False,
-)
 Call = Callable[..., tuple[int, str, str]]
-
-
-class DigestEvaluator:
-    """Scores a program by its digest; every fifth fails."""
-
-    def __init__(self, split: str) -> None:
-        self._split = split
-
-    def evaluate(self, payload: FileTree, *, run_id: str, attempt_id: str) -> Verdict:  # noqa: ARG002 - the port's
-        number = int(payload.digest[7:15], 16)
-        failure = Failure(ending=Ending.TIMEOUT) if number % 5 == 0 and attempt_id != "initial" else None
-        excess = 1 + number % 1000 / 100
-        metrics = {
-            "fitness": 1 / (1 + excess / 100),
-            "excess_percent": excess,
-            "ast_nodes": number % 97 / 97,
-            "deviation": number % 89 / 89,
-        }
-        return Verdict(
-            split=self._split,
-            metrics=None if failure else metrics,
-            failure=failure,
-            secret=False,
-            outcome=OUTCOME,
-        )
 
 
 @pytest.fixture
@@ -90,25 +51,7 @@ def record(home: Path, task: Task) -> Callable[..., str]:
     """Makes a finished run without analyses, as `run` would; gives its id."""
 
     def make(seed: int = 1, **budget: Any) -> str:
-        settings = method_settings(task.spec, seed=seed, islands=2, commits_per_island=3, analysis=False)
-        policy = find_policy(find_places(home, None), "default")
-        choices = Choices(task=task.name, **budget)
-        run_id, journal = RunStore(home).create()
-        with journal:
-            model = OfflineModel()
-            in_force = policy_record(policy, lambda _: DIGEST)
-            journal.put("run", run_header(settings, task, model, choices, in_force))
-            ports = RunPorts(
-                model=model,
-                evaluator=DigestEvaluator("hidden"),
-                analyst=None,
-                disclosure=TaskDisclosure(policy.disclosure, task),
-                journal=journal,
-                ledger=Ledger(Budget(), per_island=choices.budget_per_island(settings.islands)),
-            )
-            run_agentic_evolve(run_id=run_id, settings=settings, task=task.view, ports=ports, cancel=CancelToken())
-            measure_finals(journal, run_id, ["fresh"], DigestEvaluator)
-        return run_id
+        return Recording.of(home, task, seed=seed, **budget).made()
 
     return make
 
@@ -272,14 +215,80 @@ def test_a_report_says_in_words_which_run_is_better(call: Call, record: Callable
     assert (words - {said}).pop() in back
 
 
-def test_nothing_is_written_into_a_folder_that_does_not_exist(
+def test_what_is_written_makes_its_folder(call: Call, record: Callable[..., str], tmp_path: Path) -> None:
+    record()
+    target = tmp_path / "missing" / "deeper" / "best.py"
+    assert call("show", "latest", "best", "-o", str(target))[0] == 0
+    assert target.is_file()
+    assert call("report", "latest", "-o", str(tmp_path / "other" / "report"))[0] == 0
+    assert (tmp_path / "other" / "report" / "report.md").is_file()
+
+
+def test_a_report_is_a_page_with_a_title_sections_and_pictures(
     call: Call, record: Callable[..., str], tmp_path: Path
 ) -> None:
     record()
-    code, _, err = call("show", "latest", "best", "-o", str(tmp_path / "missing" / "best.py"))
-    assert code == 2
-    assert "missing" in err
-    assert not (tmp_path / "missing").exists()
+    assert call("report", "latest", "-o", str(tmp_path / "report"))[0] == 0
+    page = (tmp_path / "report" / "report.md").read_text()
+    titles = [line for line in page.splitlines() if line.startswith("#")]
+    assert titles[0] == "# Report on online_bin_packing"
+    assert all(title.startswith("## ") for title in titles[1:])
+    for name in re.findall(r"!\[.*?\]\((.*?)\)", page):
+        assert (tmp_path / "report" / name).is_file()
+    assert page.count("![") == 2
+    assert "excess over the L2 bound so far (%)" in (tmp_path / "report" / "best_so_far.svg").read_text()
+
+
+def test_no_endings_are_a_dash(call: Call, home: Path, task: Task) -> None:
+    with new_run(RunStore(home)) as (_, journal):
+        _begin(journal, home, task)
+    line = next(line for line in call("report", "latest")[1].splitlines() if line.strip().startswith("endings"))
+    assert line.split() == ["endings", "-"]
+
+
+def test_a_run_that_fails_before_anything_is_recorded_is_not_kept(home: Path, task: Task) -> None:
+    store = RunStore(home)
+
+    def failed(error: EvolvariumError, *keys: str) -> str:
+        """Id of a run that recorded its header and these, and then failed."""
+        ids = []
+
+        def fail() -> None:
+            with new_run(store) as (run_id, journal):
+                ids.append(run_id)
+                _begin(journal, home, task)
+                for key in keys:
+                    journal.put(key, {})
+                raise error
+
+        with pytest.raises(type(error)):
+            fail()
+        return ids[0]
+
+    assert not exists(store, failed(EvaluatorError("broken")))
+    assert store.list() == ()
+    kept = {failed(Cancelled("stop")), failed(EvaluatorError("broken"), "initial")}
+    assert {info.id for info in store.list()} == kept
+
+
+def test_what_can_be_done_after_a_failure_is_said_truthfully(home: Path, task: Task) -> None:
+    places = find_places(home, None)
+    with new_run(RunStore(home)) as (run_id, journal):
+        _begin(journal, home, task)
+    said = str(_explained(EvaluatorError("broken"), [run_id], places))
+    assert f"`evolvarium resume {run_id}` goes on; if you change the evaluator, start a new run" in said
+    assert f"continue it with `evolvarium resume {run_id}`" in str(_explained(SandboxError("x"), [run_id], places))
+    gone = str(_explained(EvaluatorError("broken"), ["000000000000"], places))
+    assert gone == "broken; nothing was recorded of the run, so none is kept: start it again"
+
+
+def test_a_best_that_is_the_initial_program_is_explained(call: Call, record: Callable[..., str]) -> None:
+    run_id = record()
+    document = RunDocument.model_validate(_json(call, "show", run_id))
+    assert unimproved(document) == []
+    assert document.best is not None
+    still = document.model_copy(update={"best": document.best.model_copy(update={"id": "initial"})})
+    assert "no candidate beat it" in unimproved(still)[0]
 
 
 def test_with_json_a_candidate_is_shown_without_a_table(call: Call, record: Callable[..., str]) -> None:
@@ -309,11 +318,8 @@ def test_a_damaged_run_is_listed_as_unreadable(call: Call, home: Path, record: C
 
 
 def test_a_run_that_has_not_ended_is_shown_as_unfinished(call: Call, home: Path, task: Task) -> None:
-    run_id, journal = RunStore(home).create()
-    with journal:
-        settings = method_settings(task.spec)
-        in_force = policy_record(find_policy(find_places(home, None), "default"), lambda _: DIGEST)
-        journal.put("run", run_header(settings, task, OfflineModel(), Choices(task=task.name), in_force))
+    with new_run(RunStore(home)) as (run_id, journal):
+        _begin(journal, home, task)
     shown = _json(call, "show", run_id)
     assert (shown["state"], shown["best"], shown["evaluations"]) == ("unfinished", None, 0)
     assert _json(call, "report", run_id)["runs"][0]["curve"] == []
@@ -373,6 +379,12 @@ def test_a_junit_report_says_whether_the_program_passed(failure: str | None, pas
     assert suite.get("failures") == ("0" if passed else "1")
     assert (case.find("failure") is None) == passed
     assert "##[" not in str(case.get("name"))
+
+
+def _begin(journal: Journal, home: Path, task: Task) -> None:
+    """Record what a run begins with, and nothing else."""
+    in_force = policy_record(find_policy(find_places(home, None), "default"), lambda _: DIGEST)
+    journal.put("run", run_header(method_settings(task.spec), task, OfflineModel(), Choices(task=task.name), in_force))
 
 
 def _with_other_evaluator(task: Task) -> Task:

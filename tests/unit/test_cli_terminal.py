@@ -50,6 +50,17 @@ def test_tables_show_hostile_text_without_obeying_it(text: str, capsys: pytest.C
     assert "\x1b" not in markdown
 
 
+def test_a_table_says_which_columns_had_no_room(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = Rows(title="T", columns=["a", "b", "c"], rows=[["x" * 60, "y" * 60, "z" * 60]], spare_columns=["b"])
+    Terminal().result(ErrorDocument(error=_error("")), rows)
+    assert "(too narrow for: b; a wider terminal or --json shows all)" in capsys.readouterr().out
+    monkeypatch.setattr("orchestrator.cli.terminal._PIPE_COLUMNS", 400)
+    Terminal().result(ErrorDocument(error=_error("")), rows)
+    assert "too narrow" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("text", [HOSTILE, *COMMANDS, "## twice ##"])
 def test_a_json_line_is_ascii_on_one_line_and_says_the_same(text: str) -> None:
     document = ErrorDocument(error=_error(text))

@@ -11,6 +11,7 @@ import pytest
 from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.policies import Grant, Policy, ProvenLimit, Purpose, Runtime
 from orchestrator.errors import PrerequisiteError
+from orchestrator.ports import SessionRequest
 from orchestrator.sandbox import probe_scripts, probes
 from orchestrator.sandbox.doctor import (
     Finding,
@@ -23,7 +24,8 @@ from orchestrator.sandbox.doctor import (
 )
 from orchestrator.sandbox.images import ImageState, ImageStatus
 from orchestrator.sandbox.probes import ProbeResult, Seen
-from orchestrator.sandbox.proofs import configuration_digest
+from orchestrator.sandbox.proofs import GVISOR_LACKS, configuration_digest, refusal
+from orchestrator.sandbox.settings import granted_limits
 
 SOUND: Mapping[str, Any] = {
     "ServerVersion": "28.2.2",
@@ -79,6 +81,36 @@ def test_a_limit_without_effect_is_an_error_unless_the_policy_accepts_it() -> No
     assert set(_bad(list(judge_proofs(Runtime.RUNSC, results, POLICY))).values()) == {Status.WARN}
 
 
+def test_the_remedy_for_what_gvisor_does_not_keep_is_the_policy_made_for_it_and_not_to_do_without() -> None:
+    results = {limit: ProbeResult(is_proved=False, detail="x") for limit in GVISOR_LACKS}
+    (finding,) = judge_proofs(Runtime.RUNSC, results, POLICY)
+    (missing,) = judge_runtimes({"Runtimes": {"runc": {}}}, POLICY)
+    (no_module,) = (one for one in judge_engine({**SOUND, "SecurityOptions": ["name=seccomp"]}) if one.remedy)
+    assert all("`--policy gvisor`" in one.remedy for one in (finding, missing, no_module))
+    assert "do not run" not in finding.remedy
+    assert "--runtime" not in missing.remedy
+
+
+def test_a_limit_that_the_policy_accepts_is_said_to_be_accepted() -> None:
+    relaxed = POLICY.model_copy(update={"accept_unproven": frozenset({ProvenLimit.TMPFS})})
+    (finding,) = judge_proofs(Runtime.RUNSC, {ProvenLimit.TMPFS: ProbeResult(is_proved=False, detail="x")}, relaxed)
+    assert "policy 'p' accepts that" in finding.remedy
+
+
+def test_a_refusal_names_every_limit_at_once_and_the_policy_for_gvisor_where_it_helps() -> None:
+    lacking = {ProvenLimit.PIDS: "saw this", ProvenLimit.TMPFS: "saw that"}
+    for runtime in Runtime:
+        message = refusal(POLICY, runtime, lacking)
+        assert "pids (saw this), tmpfs (saw that)" in message
+        assert "accept_unproven: [pids, tmpfs]" in message
+        assert "--policy gvisor" not in message
+    only_tmpfs = {ProvenLimit.TMPFS: "saw that"}
+    assert "`--policy gvisor`" in refusal(POLICY, Runtime.RUNSC, only_tmpfs)
+    assert "--policy gvisor" not in refusal(POLICY, Runtime.RUNC, only_tmpfs)
+    accepting = POLICY.model_copy(update={"accept_unproven": frozenset({ProvenLimit.TMPFS})})
+    assert "accept_unproven: [pids, tmpfs]" in refusal(accepting, Runtime.RUNSC, {ProvenLimit.PIDS: "saw this"})
+
+
 @pytest.mark.parametrize("status", [status for status in ImageStatus if status is not ImageStatus.LOCKED])
 def test_an_image_that_differs_from_its_lock_is_an_error(status: ImageStatus) -> None:
     state = ImageState(role="base", status=status, locked=None, found=None, detail="x")
@@ -110,7 +142,13 @@ def test_a_proof_under_a_runtime_that_is_not_there_is_refused() -> None:
 
 
 def _seen(
-    printed: str, ending: Ending = Ending.OK, *, cpu: float | None = 1.0, wall: float = 3.0, left: int = 0
+    printed: str,
+    ending: Ending = Ending.OK,
+    *,
+    cpu: float | None = 1.0,
+    wall: float = 3.0,
+    left: int = 0,
+    detail: str = "",
 ) -> Seen:
     outcome = Outcome(
         ending=ending,
@@ -120,6 +158,7 @@ def _seen(
         memory_peak_bytes=None,
         output=b"",
         output_truncated=False,
+        detail=detail,
     )
     return Seen(printed=printed, outcome=outcome, left=left)
 
@@ -132,6 +171,7 @@ def _seen(
         (ProvenLimit.PIDS, _seen("", Ending.PROCESSES), True),
         (ProvenLimit.PIDS, _seen("29"), True),
         (ProvenLimit.PIDS, _seen("112", Ending.PROCESSES), False),
+        (ProvenLimit.PIDS, _seen("", Ending.MEMORY), False),
         (ProvenLimit.CPU, _seen("8", cpu=1.7), True),
         (ProvenLimit.CPU, _seen("8", cpu=5.9), False),
         (ProvenLimit.CPU, _seen("8", cpu=None), False),
@@ -154,3 +194,26 @@ def test_a_limit_is_proved_by_what_was_seen_and_by_nothing_less(
     limit: ProvenLimit, seen: Seen, is_proved: bool
 ) -> None:
     assert probes.PROBES[limit].judge(seen).is_proved is is_proved
+
+
+@pytest.mark.parametrize("limit", [limit for limit in ProvenLimit if limit is not ProvenLimit.MEMORY])
+def test_a_probe_that_ended_too_early_says_so_and_why_and_invents_no_figure(limit: ProvenLimit) -> None:
+    why = "wanted more than 256 MiB of memory (memory_bytes)"
+    found = probes.PROBES[limit].judge(_seen("", Ending.MEMORY, detail=why))
+    assert not found.is_proved
+    assert "?" not in found.detail
+    assert found.detail.endswith(f"(ending: memory, {why})")
+
+
+def test_findings_give_sizes_in_one_unit() -> None:
+    over = f"{4 * probe_scripts.LIMITS.tmpfs_bytes} 512"
+    assert "32.0 MiB and 512 files under limits of 8 MiB and 128 files" in (
+        probes.PROBES[ProvenLimit.TMPFS].judge(_seen(over)).detail
+    )
+
+
+def test_the_policy_of_the_probes_grants_what_each_of_them_asks_for() -> None:
+    granted = probes.probe_policy(Runtime.RUNC).purposes[Purpose.ANALYSIS]
+    for probe in probes.PROBES.values():
+        request = SessionRequest(purpose=Purpose.ANALYSIS, run_id="r", attempt_id="a", limits=probe.limits)
+        assert granted_limits(granted, request) == probe.limits

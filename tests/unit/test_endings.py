@@ -12,7 +12,7 @@ from orchestrator.sandbox.endings import Evidence, classify, foreign_act
 maybe_line = st.none() | st.just("met")
 evidences = st.builds(
     Evidence,
-    out_of_memory=st.booleans(),
+    memory=maybe_line,
     processes=maybe_line,
     excess=maybe_line,
     wall=maybe_line,
@@ -29,11 +29,11 @@ def ending(claim: Ending = Ending.NO_RESULT, **evidence: object) -> Ending:
 
 
 def test_a_main_process_out_of_memory_is_memory() -> None:
-    assert ending(exit_code=137, out_of_memory=True, ended_by_itself=True) is Ending.MEMORY
+    assert ending(exit_code=137, memory="met", ended_by_itself=True) is Ending.MEMORY
 
 
 def test_a_child_out_of_memory_is_memory_although_the_parent_went_on_and_claims_success() -> None:
-    assert ending(Ending.OK, exit_code=0, out_of_memory=True, ended_by_itself=True) is Ending.MEMORY
+    assert ending(Ending.OK, exit_code=0, memory="met", ended_by_itself=True) is Ending.MEMORY
 
 
 def test_an_exit_with_137_without_the_out_of_memory_flag_is_killed() -> None:
@@ -72,6 +72,7 @@ def test_an_unknown_exit_code_leaves_the_claim() -> None:
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [
+        ("memory", Ending.MEMORY),
         ("wall", Ending.TIMEOUT),
         ("cpu", Ending.TIMEOUT),
         ("processes", Ending.PROCESSES),
@@ -95,7 +96,7 @@ def test_without_a_limit_the_claim_of_a_failure_stands(claim: Ending) -> None:
 def test_ok_needs_the_claim_and_no_event_against_it(evidence: Evidence, claim: Ending) -> None:
     if classify(evidence, claim)[0] is Ending.OK:
         assert claim is Ending.OK
-        assert not evidence.out_of_memory
+        assert evidence.memory is None
         assert (evidence.processes, evidence.excess, evidence.wall, evidence.cpu, evidence.violation) == (None,) * 5
         assert not (evidence.ended_by_itself and evidence.exit_code)
 

@@ -19,8 +19,9 @@ from pydantic import ValidationError
 from orchestrator.domain.policies import Limits, Purpose
 from orchestrator.errors import InputError, TaskError
 from orchestrator.evaluation.new_task import new_task
-from orchestrator.evaluation.task_spec import TaskSpec
-from orchestrator.evaluation.tasks import TAKEN_MODULES, check_task, find_tasks, load_task, task_folder
+from orchestrator.evaluation.task_code import TAKEN_MODULES
+from orchestrator.evaluation.task_spec import PATTERNS, TaskSpec
+from orchestrator.evaluation.tasks import check_task, find_tasks, load_task, task_folder, unused_parts
 
 TASKS = Path(__file__).parents[2] / "tasks"
 
@@ -36,7 +37,7 @@ def edited(package: Path, change: Callable[[dict[str, Any]], object]) -> list[st
     document = yaml.safe_load(file.read_text())
     change(document)
     without_shared_parts = json.loads(json.dumps(document))  # which would be written as aliases
-    file.write_text(yaml.safe_dump(without_shared_parts))
+    file.write_text(yaml.safe_dump(without_shared_parts, sort_keys=False))
     return check_task(package)
 
 
@@ -97,9 +98,13 @@ def test_the_first_root_wins(package: Path, tmp_path: Path) -> None:
 
 
 PROBLEMS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
-    (lambda d: d.update(network="host"), r"`network` is 'host': Extra inputs are not permitted"),
-    (lambda d: d.pop("fitness"), r"`fitness`: Field required"),
-    (lambda d: d.update(version=2), r"`version` is 2"),
+    (lambda d: d.update(network="host"), r"task.yaml: `network` is not a key that is known here; correct or remove it"),
+    (lambda d: d.pop("fitness"), r"task.yaml: `fitness` is missing; add it"),
+    (lambda d: d.update(version=2), r"`version` is 2: must be 1"),
+    (lambda d: d.update(name="Small"), r"`name` is 'Small': must be up to 48 lower-case letters"),
+    (lambda d: d.update(title=3), r"`title` is 3: must be text"),
+    (lambda d: d.update(features=[]), r"`features` is \[\]: must have at least 1 entries"),
+    (lambda d: d.update(metrics=[]), r"`metrics` is \[\]: must be a mapping"),
     (lambda d: d.update(name="other_task"), r"`name` is 'other_task', but the folder is 'small_task'; make them equal"),
     (lambda d: d.update(description="../secret.md"), r"`description` is '../secret.md': .*is not allowed"),
     (lambda d: d.update(description="/etc/passwd"), r"`description` is '/etc/passwd': .*is not allowed"),
@@ -111,7 +116,11 @@ PROBLEMS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d["features"].append({"metric": "bias"}), r"`features` are"),
     (lambda d: d["features"][0].update(bins=1), r"`features.0.bins` is 1"),
     (lambda d: d.update(search_split="holdout"), r"`search_split` is 'holdout'; declared splits are"),
-    (lambda d: d["splits"].update(x={"source": "web", "title": "t"}), r"`splits.x`"),
+    (
+        lambda d: d["splits"].update(x={"source": "web", "title": "t"}),
+        r"`splits.x`: `source` is 'web'; it must be 'generated', 'files'",
+    ),
+    (lambda d: d["splits"].update(x={"title": "t"}), r"`splits.x`: needs the key `source`"),
     (
         lambda d: d["splits"].update(x={"source": "files", "title": "t", "files": {"a": "../a"}}),
         r"`splits.x.files.files.a` is '../a': .*is not allowed",
@@ -120,10 +129,13 @@ PROBLEMS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d["functions"]["estimate"]["arguments"].append({"name": "x", "dtype": "int64"}), "names repeat"),
     (lambda d: d["functions"]["estimate"]["arguments"][0].update(dtype="object"), r"`functions.estimate.*'object'"),
     (lambda d: d["functions"].update(other=d["functions"]["estimate"]), r"program.py: defines no function 'other'"),
-    (lambda d: d["limits"].update(candidate={"network": 1}), r"Extra inputs are not permitted"),
-    (lambda d: d["limits"].update(candidate={"wall_seconds": 1e9}), r"less than or equal to 3600"),
+    (
+        lambda d: d["limits"].update(candidate={"network": 1}),
+        r"task.yaml: `limits.candidate.network` is not a key that is known here",
+    ),
+    (lambda d: d["limits"].update(candidate={"wall_seconds": 1e9}), r"must be at most 3600"),
     (lambda d: d["limits"].update(root={}), r"`limits.root.*candidate"),
-    (lambda d: d["messages"].update(long="x" * 301), r"`messages.long`.*at most 300"),
+    (lambda d: d["messages"].update(long="x" * 301), r"`messages.long`.*must have at most 300"),
     (lambda d: d["messages"].update(escape="a\x1b[2J"), r"`messages.escape`"),
     (lambda d: d["budgets"].update(commits=0), r"`budgets.commits` is 0"),
     (lambda d: d["islands"].update(migration_percent=0), r"`islands.migration_percent` is 0"),
@@ -132,18 +144,81 @@ PROBLEMS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 ]
 
 
+WORDS_OF_THE_CHECKER = r"Value error|Extra inputs|Field required|Input should|pydantic|the document|validation error"
+
+
 @pytest.mark.parametrize(("change", "complaint"), PROBLEMS)
 def test_a_wrong_field_is_named_with_its_value(
     package: Path, change: Callable[[dict[str, Any]], object], complaint: str
 ) -> None:
     problems = edited(package, change)
     assert any(re.search(complaint, problem) for problem in problems), problems
+    assert not re.search(WORDS_OF_THE_CHECKER, " ".join(problems)), problems
     with pytest.raises(TaskError, match=complaint):
         load_task(package)
 
 
 def test_every_problem_is_told_at_once(package: Path) -> None:
     assert len(edited(package, lambda d: d.update(version=2, fitness=1, extra=1))) == 3
+
+
+def test_problems_of_single_fields_between_fields_and_of_files_are_told_together(package: Path) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["budgets"]["commits"] = -1
+        document["search_split"] = "holdout"
+        document["program"]["entry"] = "main.py"
+        document["limits"]["candidate"]["pids"] = 0
+
+    (package / "evaluator" / "evaluate.py").write_text("def (:\n")
+    assert edited(package, change) == [
+        "task.yaml: `budgets.commits` is -1: must be at least 1",
+        "task.yaml: `search_split` is 'holdout'; declared splits are ['hidden', 'fresh']",
+        "task.yaml: `limits.candidate.pids` is 0.0: must be at least 4",
+        "task.yaml: `program.entry` is 'main.py', but initial/main.py does not exist; add the file",
+        "evaluator/evaluate.py, line 1: is not Python: invalid syntax",
+    ]
+    with pytest.raises(TaskError, match=r"is not well formed: \(1\) task.yaml: .*; \(5\) evaluator/evaluate.py"):
+        load_task(package)
+
+
+def test_a_single_problem_stands_in_the_sentence_without_any_list(package: Path) -> None:
+    edited(package, lambda d: d.update(version=2))
+    with pytest.raises(TaskError, match=r"is not well formed: task.yaml: `version` is 2: must be 1$"):
+        load_task(package)
+
+
+def test_every_pattern_of_a_task_file_has_words() -> None:
+    def patterns(schema: object) -> set[str]:
+        if isinstance(schema, list):
+            return set().union(*map(patterns, schema))
+        if not isinstance(schema, dict):
+            return set()
+        own = {schema["pattern"]} if isinstance(schema.get("pattern"), str) else set()
+        return own.union(schema.get("patternProperties", ()), *map(patterns, schema.values()))
+
+    assert patterns(TaskSpec.model_json_schema()) == set(PATTERNS)
+
+
+def test_a_public_folder_that_is_not_declared_is_told(package: Path) -> None:
+    assert unused_parts(load_task(package)) == []
+    (package / "public").mkdir()
+    (note,) = unused_parts(load_task(package))
+    assert "add `public: public`" in note
+    (package / "public" / "a.txt").write_text("a")
+    assert edited(package, lambda d: d.update(public="public")) == []
+    assert unused_parts(load_task(package)) == []
+
+
+def test_a_bare_name_of_a_known_task_and_of_a_folder_here_is_ambiguous(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_task(package.parent / "here", "small_task")
+    monkeypatch.chdir(package.parent / "here")
+    with pytest.raises(InputError, match=r"is the task .* and also a folder here; write \./small_task"):
+        task_folder("small_task", [package.parent])
+    assert task_folder("./small_task", [package.parent]) == Path("small_task")
+    monkeypatch.chdir(package.parent)
+    assert task_folder("small_task", [package.parent]) == package
 
 
 def test_a_key_that_occurs_twice_is_refused(package: Path) -> None:
@@ -178,7 +253,7 @@ def test_an_evaluator_without_its_functions_is_refused(package: Path) -> None:
         "evaluator/evaluate.py: defines no function 'generate' at its top level; add it",
     ]
     (package / "evaluator" / "evaluate.py").write_text("def (:\n")
-    assert "evaluator/evaluate.py: is not Python" in check_task(package)[0]
+    assert "evaluator/evaluate.py, line 1: is not Python" in check_task(package)[0]
 
 
 def test_an_empty_description_is_refused(package: Path) -> None:

@@ -1,0 +1,65 @@
+"""Help as people read it: whole sentences in lists of commands, and arguments without braces within brackets."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import typer
+import typer.core
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
+
+_SENTENCE = re.compile(r"(.+?)(?:[.;](?=\s|$)|$)", re.DOTALL)
+
+
+def first_sentence(text: str) -> str:
+    """What a help text begins with, up to a full stop or semicolon, on one line and with a full stop."""
+    found = _SENTENCE.match(text.strip())
+    return "" if found is None else " ".join(found[1].split()) + "."
+
+
+def argument_name(piece: str) -> str:
+    """`TASK`, `[ID]` or `RUN...` for an argument's part of a usage line, however many marks it has."""
+    name = piece.strip("{}[].").upper()
+    dots = "..." if piece.endswith("...") else ""
+    return (f"[{name}]" if piece.startswith("[") else name) + dots
+
+
+class PlainCommand(typer.core.TyperCommand):
+    """A command whose usage line names its arguments plainly."""
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        """As the base class, but for the marks."""
+        pieces = [self.options_metavar] if self.options_metavar else []
+        for parameter in self.get_params(ctx):
+            pieces += map(argument_name, parameter.get_usage_pieces(ctx))
+        return pieces
+
+
+class PlainGroup(typer.core.TyperGroup):
+    """A group that lists its commands with their whole first sentences."""
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the list; long sentences wrap."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, first_sentence(command.short_help or command.help or ""))
+            for name, command in commands
+            if command is not None and not command.hidden
+        ]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+
+def in_plain_words(app: typer.Typer) -> None:
+    """Let an app, its commands, and the apps in it write their help so."""
+    app.info.cls = PlainGroup
+    for command in app.registered_commands:
+        command.cls = PlainCommand
+    for group in app.registered_groups:
+        group.cls = PlainGroup
+        if group.typer_instance is not None:
+            in_plain_words(group.typer_instance)
