@@ -1,0 +1,106 @@
+"""`sql ask`: one question of one database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from orchestrator.bootstrap.ledger import RememberingLedger
+from orchestrator.bootstrap.sql.choices import SqlBudget
+from orchestrator.bootstrap.sql.opening import OpenFor, open_database
+from orchestrator.bootstrap.sql.prompts import SchemaTexts, schema_characters
+from orchestrator.domain.conversation import Usage
+from orchestrator.domain.data_access import Access
+from orchestrator.domain.sql import QueryResult
+from orchestrator.domain.sql_results import result_from_bytes
+from orchestrator.methods.evosql import (
+    Progress,
+    QuestionPorts,
+    QuestionView,
+    Settings,
+    Solution,
+    explain,
+    solve,
+)
+from orchestrator.ports import LanguageModel
+from orchestrator.storage.journal import SqliteJournal
+
+_ID = "ask"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """What is asked, and with what it is answered."""
+
+    path: Path
+    question: str
+    evidence: str
+    settings: Settings
+    generator: LanguageModel
+    critic: LanguageModel
+    budget: SqlBudget
+    on_event: Callable[[Progress], object] = lambda _: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """An answer, valid or not, and how it was found."""
+
+    database: str
+    digest: str
+    """Of the volume that was asked."""
+    sqlite_version: str
+    access: Access
+    solution: Solution
+    result: QueryResult | None
+    """Of the answer; None: no candidate held a query."""
+    explanation: dict[str, Any]
+    usage: Usage
+    requests: int
+    refusal: str | None
+    """What the budget did not cover, in words; None: it covered everything."""
+
+
+def answer_question(asking: Asking, opener: OpenFor) -> Answered:
+    """Answer with EvoSQL. Nothing is kept but the audit records of the containers.
+
+    Raises:
+        BudgetExhausted: The budget does not cover the first round.
+        EvolvariumError: As `open_database` and as a model request.
+    """
+    view = QuestionView(id=_ID, text=asking.question, evidence=asking.evidence)
+    ledger = RememberingLedger(asking.budget.share(1))
+    with open_database(asking.path, _ID, opener) as database, TemporaryDirectory(prefix="evolvarium-ask-") as folder:
+        characters = schema_characters(asking.generator, asking.critic)
+        texts = SchemaTexts(database.description, {}, name=database.name, characters=characters)
+        with SqliteJournal(Path(folder) / "journal.sqlite") as journal:
+            ports = QuestionPorts(
+                generator=asking.generator,
+                critic=asking.critic,
+                database=database,
+                journal=journal,
+                ledger=ledger,
+                cancel=opener.token,
+                parallel_requests=len(os.sched_getaffinity(0)),
+                on_event=asking.on_event,
+            )
+            solution = solve(view, texts.of(view), settings=asking.settings, ports=ports)
+            blob = solution.answer.execution.result
+            result = None if blob is None else result_from_bytes(journal.get_blob(blob))
+        snapshot = ledger.snapshot()
+        return Answered(
+            database=database.name,
+            digest=database.digest,
+            sqlite_version=database.description.sqlite_version,
+            access=database.access,
+            solution=solution,
+            result=result,
+            explanation=explain(solution),
+            usage=snapshot.spent.usage,
+            requests=snapshot.spent.requests,
+            refusal=ledger.refusal,
+        )

@@ -1,0 +1,133 @@
+"""What a bench was asked for, as its record keeps it, and the settings that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_DOWN, Decimal
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from orchestrator.bootstrap.sql.outcomes import Method
+from orchestrator.domain.budgets import Budget
+from orchestrator.domain.policies import Runtime
+from orchestrator.errors import InputError
+from orchestrator.methods.evosql import Settings
+
+_SMALLEST_USD = Decimal("0.000001")
+QUERY_SECONDS = 30.0
+"""The paper's; a policy's data rule may grant less."""
+
+
+class Layout(StrEnum):
+    """How a data set lies on the disk."""
+
+    BIRD = "bird"
+    SPIDER = "spider"
+    JSONL = "jsonl"
+
+
+class SqlBudget(BaseModel):
+    """What may be spent on language models; None: no ceiling."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    usd: Annotated[Decimal, Field(ge=0)] | None = None
+    tokens: Annotated[int, Field(ge=0)] | None = None
+
+    def share(self, questions: int) -> Budget:
+        """An equal part for each question, so that their order cannot matter."""
+        usd = None if self.usd is None else (self.usd / questions).quantize(_SMALLEST_USD, ROUND_DOWN)
+        return Budget(usd=usd, tokens=None if self.tokens is None else self.tokens // questions)
+
+
+class BenchChoices(BaseModel):
+    """Options of `sql bench` that are not settings of the method; part of the run's record."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    layout: Layout
+    root: str
+    """Folder of the data set; of a list as JSON lines, the file."""
+    question_file: str | None = None
+    """Name of the list of questions; None: the layout's own."""
+    databases: tuple[str, ...] | None = None
+    """Only questions of these; None: of all."""
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """At most so many questions, spread evenly over the list; None: all."""
+    methods: Annotated[tuple[Method, ...], Field(min_length=1)] = tuple(Method)
+    model: str = "offline"
+    critic_model: str | None = None
+    """None: the same."""
+    policy: str = "default"
+    runtime: Runtime | None = None
+    query_seconds: Annotated[float, Field(gt=0, le=600)] = QUERY_SECONDS
+    """CPU time of a predicted query, at most what the policy's data rule grants."""
+    budget: SqlBudget = SqlBudget()
+    """Of the whole run."""
+    workers: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Questions at once; None: one per processor of the machine."""
+
+    @property
+    def critic(self) -> str:
+        """Name of the critic's model."""
+        return self.critic_model or self.model
+
+
+def methods_of(names: Sequence[str]) -> tuple[Method, ...]:
+    """Methods by name, in the order of `Method`, each once.
+
+    Raises:
+        InputError: There is none of a name, or Best-of-K lacks the evolution it chooses from.
+    """
+    known = [method.value for method in Method]
+    for name in names:
+        if name not in known:
+            msg = f"no method {name!r}; there are {', '.join(known)}"
+            raise InputError(msg)
+    found = tuple(method for method in Method if method.value in names)
+    if not found:
+        msg = f"no method is given; there are {', '.join(known)}"
+        raise InputError(msg)
+    if Method.BEST_OF_K in found and Method.EVOSQL not in found:
+        msg = "best_of_k chooses among what evosql comes to; add evosql, or leave best_of_k out"
+        raise InputError(msg)
+    return found
+
+
+def settings_of(given: Mapping[str, Any], assignments: Sequence[str] = ()) -> Settings:
+    """Settings of the method.
+
+    Args:
+        given: Fields; None is not given.
+        assignments: More of them, each `name=value` with the value as JSON or as a word.
+
+    Raises:
+        InputError: A name is unknown or given twice, or a value is out of its range.
+    """
+    fields = {name: value for name, value in given.items() if value is not None}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals or name not in Settings.model_fields:
+            close = ", ".join(Settings.model_fields)
+            msg = f"setting {assignment!r} is not NAME=VALUE with one of the names {close}"
+            raise InputError(msg)
+        if name in fields:
+            msg = f"setting {name!r} is given twice; give it once"
+            raise InputError(msg)
+        fields[name] = _value(text)
+    try:
+        return Settings.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"])) or "settings"
+        msg = f"{name} {first['input']!r}: {first['msg']}"
+        raise InputError(msg) from error
+
+
+def _value(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        return TypeAdapter(int | float | bool | None).validate_json(text)
+    except ValidationError:
+        return text

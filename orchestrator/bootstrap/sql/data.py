@@ -1,0 +1,79 @@
+"""The data set of a bench: loaded, and cut to what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from orchestrator.bootstrap.sql.choices import BenchChoices, Layout
+from orchestrator.domain.sql import Question
+from orchestrator.errors import InputError
+from orchestrator.methods.evosql import QuestionView
+from orchestrator.sql.datasets import Dataset, load_bird, load_jsonl, load_spider
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchData:
+    """What is measured."""
+
+    dataset: Dataset
+    questions: tuple[Question, ...]
+    """Those that were asked for, in the order of the list."""
+
+    @property
+    def databases(self) -> dict[str, Path]:
+        """Id to file of the databases that these questions ask, in the order in which they come."""
+        names = dict.fromkeys(question.database for question in self.questions)
+        return {name: self.dataset.databases[name] for name in names}
+
+
+def load_data(choices: BenchChoices) -> BenchData:
+    """The data set, and the questions that were asked for.
+
+    Raises:
+        InputError: Something is missing or malformed, or no question is left.
+    """
+    dataset = _load(choices)
+    if choices.databases is not None:
+        _require_known(choices.databases, [*dataset.databases])
+    wanted = [q for q in dataset.questions if choices.databases is None or q.database in choices.databases]
+    if not wanted:
+        msg = f"{choices.root!r} holds no question on {', '.join(choices.databases or ()) or 'any database'}"
+        raise InputError(msg)
+    return BenchData(dataset=dataset, questions=tuple(spread(wanted, choices.limit)))
+
+
+def view_of(question: Question) -> QuestionView:
+    """A question as methods see it."""
+    return QuestionView(id=question.id, text=question.text, evidence=question.evidence)
+
+
+def spread(questions: Sequence[Question], limit: int | None) -> list[Question]:
+    """At most so many questions at even distances, the first among them, so that all of the list is represented."""
+    count = len(questions)
+    if limit is None or limit >= count:
+        return list(questions)
+    return [questions[place * count // limit] for place in range(limit)]
+
+
+def _load(choices: BenchChoices) -> Dataset:
+    root = Path(choices.root)
+    match choices.layout:
+        case Layout.BIRD:
+            return load_bird(root, choices.question_file)
+        case Layout.SPIDER:
+            return load_spider(root, choices.question_file)
+        case Layout.JSONL:
+            if root.is_dir():
+                root = root / (choices.question_file or "questions.jsonl")
+            return load_jsonl(root)
+
+
+def _require_known(asked: Sequence[str], known: Sequence[str]) -> None:
+    for name in asked:
+        if name not in known:
+            close = get_close_matches(name, known, n=3) or known[:5]
+            msg = f"no question asks a database {name!r}; there are for instance {', '.join(close)}"
+            raise InputError(msg)

@@ -1,0 +1,68 @@
+"""One database outside of any run, for a single command."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.bootstrap.bench import open_bench
+from orchestrator.bootstrap.places import Places, writable_home
+from orchestrator.domain.policies import Policy
+from orchestrator.errors import Cancelled, EvolvariumError, InputError
+from orchestrator.evaluation.databases import DatabaseStore, Domain, SandboxDatabase
+from orchestrator.runtime.workers import CancelToken
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenFor:
+    """Who opens a database, and how the opening is followed and stopped."""
+
+    places: Places
+    policy: Policy
+    token: CancelToken
+    note: Callable[[str], None]
+    """Told what takes a while."""
+
+
+@contextmanager
+def open_database(path: Path, command: str, opener: OpenFor) -> Iterator[SandboxDatabase]:
+    """A database in the predicted domain; its id, which data rules go by, is the file's name without suffix.
+
+    Args:
+        path: Of the SQLite file.
+        command: Begins the id that labels containers and audit records.
+        opener: Of the caller.
+
+    Raises:
+        InputError: It is no database, or nothing of it may be read.
+        PolicyError: No data rule names it.
+        PrerequisiteError: Engine or images are missing.
+        SandboxError: The sandbox failed.
+        Cancelled: An operator asked to stop, also while the caller's block goes on.
+    """
+    require_file(path)
+    run_id = f"{command}-{secrets.token_hex(6)}"
+    try:
+        with open_bench(opener.places, opener.policy, opener.token, opener.note) as bench:
+            store = DatabaseStore(bench.sandbox, home=writable_home(opener.places), image_digest=bench.images.digest)
+            with store.open(path, path.stem, Domain.PREDICTED, run_id=run_id) as database:
+                yield database
+    except EvolvariumError as error:
+        if opener.token.is_cancelled and not isinstance(error, Cancelled):
+            msg = "stopped by the operator"
+            raise Cancelled(msg) from error
+        raise
+
+
+def require_file(path: Path) -> None:
+    """See that a file is there, before anything is started.
+
+    Raises:
+        InputError: It is not.
+    """
+    if not path.is_file():
+        msg = f"there is no file {str(path)!r}; give the SQLite database with --db"
+        raise InputError(msg)

@@ -1,0 +1,132 @@
+"""What a bench keeps of each question that can be evaluated: who was right in what, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
+
+from orchestrator.domain.conversation import Usage
+from orchestrator.errors import RunStateError
+from orchestrator.evaluation.sql_judge import Flag, Metric
+from orchestrator.methods.evosql.calls import Call, Phase
+from orchestrator.ports import Journal
+
+Right = Annotated[frozenset[Metric], PlainSerializer(lambda right: [m.value for m in Metric if m in right])]
+"""The metrics in which something is right; equal ones are written alike."""
+Flags = Annotated[frozenset[Flag], PlainSerializer(lambda flags: [f.value for f in Flag if f in flags])]
+RECORD = "/outcome"
+"""End of the journal key of a question's outcome, after `q/17`."""
+
+
+class Method(StrEnum):
+    """What can be measured on one first round."""
+
+    EVOSQL = "evosql"
+    SELF_EVOLUTION = "self_evolution"
+    MAJORITY = "majority"
+    BEST_OF_K = "best_of_k"
+    """A choice among the best of EvoSQL's memory."""
+
+
+EVOLUTIONS = (Method.EVOSQL, Method.SELF_EVOLUTION)
+"""Those that make rounds."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CallRecord(_Record):
+    """One answered request."""
+
+    phase: Phase
+    round: Annotated[int, Field(ge=0)]
+    input: Annotated[int, Field(ge=0)]
+    """Tokens; input without what was cached."""
+    cached: Annotated[int, Field(ge=0)]
+    output: Annotated[int, Field(ge=0)]
+
+    @classmethod
+    def of(cls, call: Call) -> CallRecord:
+        """From the method's own account."""
+        usage = call.usage
+        return cls(
+            phase=call.phase,
+            round=call.round,
+            input=usage.input_tokens,
+            cached=usage.cached_input_tokens,
+            output=usage.output_tokens,
+        )
+
+    def call(self) -> Call:
+        """As the method's accounting takes it; what it cost in money is not kept here."""
+        usage = Usage(input_tokens=self.input, cached_input_tokens=self.cached, output_tokens=self.output, usd=None)
+        return Call(phase=self.phase, round=self.round, usage=usage)
+
+
+class EvolutionRecord(_Record):
+    """One evolution, over and above the first round."""
+
+    ending: str
+    answers: tuple[Right, ...]
+    """In what the answer was right, after each round that was made; at least one."""
+    passed: tuple[Right, ...]
+    """Likewise in what any of the K best entries was, which are not all of one round."""
+    later: tuple[Right, ...]
+    """Likewise of all candidates of the rounds after the first."""
+    unreadable: Annotated[int, Field(ge=0)]
+    """Candidates whose score had to be made up because the critic's answer could not be read."""
+    calls: tuple[CallRecord, ...]
+    """Without those of the first round's candidates."""
+
+
+class SpentRecord(_Record):
+    """What was spent on one question by all methods together."""
+
+    requests: Annotated[int, Field(ge=0)]
+    input_tokens: Annotated[int, Field(ge=0)]
+    cached_input_tokens: Annotated[int, Field(ge=0)]
+    output_tokens: Annotated[int, Field(ge=0)]
+    usd: str | None
+    """A decimal number; None: unknown."""
+    lost: Annotated[int, Field(ge=0)]
+    """Calls in flight when a process ended, charged at their worst case."""
+
+
+class Outcome(_Record):
+    """One question."""
+
+    id: str
+    database: str
+    first: tuple[Right, ...]
+    """In what each candidate of the first round was right; empty: the budget did not cover the round."""
+    first_calls: tuple[CallRecord, ...]
+    evolutions: Mapping[Method, EvolutionRecord]
+    answers: Mapping[Method, Right]
+    """In what each method's final answer was right; a method that the budget did not reach is right in nothing."""
+    flags: Flags
+    """Of the comparisons of final answers that were right in anything."""
+    spent: SpentRecord
+
+
+def outcome_of(journal: Journal, key: str) -> Outcome | None:
+    """A question's outcome; None: it has none yet.
+
+    Args:
+        journal: Of the run.
+        key: Of the record, for instance `q/17/outcome`.
+
+    Raises:
+        RunStateError: The record is damaged, or of another version.
+    """
+    record = journal.get(key)
+    if record is None:
+        return None
+    try:
+        return Outcome.model_validate(record)
+    except ValidationError as error:
+        msg = f"the record of {key!r} is damaged or of another version; restore the run from a copy"
+        raise RunStateError(msg) from error
