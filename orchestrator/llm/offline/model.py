@@ -16,6 +16,7 @@ from orchestrator.domain.conversation import (
 )
 from orchestrator.errors import ModelError
 from orchestrator.llm.offline.engine import respond
+from orchestrator.llm.offline.sql import is_sql_request, respond_sql
 from orchestrator.llm.tokens import conversation_tokens, first_tokens, message_tokens
 
 DEFAULT_CONTEXT_TOKENS = 500_000
@@ -80,7 +81,10 @@ class OfflineModel:
         if size > self._context_tokens:
             msg = f"{size} tokens do not fit into the context of {self.name!r} ({self._context_tokens}); compact"
             raise ModelError(msg)
-        message = respond(conversation, tools, sampling.seed, effort=self._effort)
+        if is_sql_request(conversation):
+            message = AssistantMessage(text=respond_sql(conversation, sampling))
+        else:
+            message = respond(conversation, tools, sampling.seed, effort=self._effort)
         stop = StopReason.TOOLS if message.tool_calls else StopReason.END
         if message_tokens(message) > sampling.max_output_tokens:
             message = AssistantMessage(text=first_tokens(message.text, sampling.max_output_tokens))
