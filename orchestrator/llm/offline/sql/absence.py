@@ -14,7 +14,7 @@ _MISSING = frozenset({"missing", "unknown", "null", "empty", "unspecified"})
 
 
 def absent_tables(draft: Draft) -> None:
-    """`without any concert`, `who do not have pets`: the first table after a denial that denies no condition."""
+    """`without any bridge`, `who do not have keys`: the first table after a denial that denies no condition."""
     reading = draft.reading
     for negation in reading.negations:
         if any(found.negated and 0 < found.place - negation <= _REACH for found in draft.filters):

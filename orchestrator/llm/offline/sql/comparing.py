@@ -16,7 +16,7 @@ _ANTECEDENT = 0.7
 
 
 def comparison_filters(draft: Draft) -> None:
-    """`older than 20`, `between 5000 and 10000`, `above the average age`, `more than two pets`."""
+    """`older than 20`, `between 5000 and 10000`, `above the average age`, `more than two keys`."""
     for comparison in draft.reading.comparisons:
         if not draft.spent.isdisjoint(range(comparison.first, comparison.last)) and _number_spent(draft, comparison):
             continue
@@ -75,7 +75,7 @@ def _add_comparison(draft: Draft, place: int, column: Field, comparison: Compari
 
 
 def _antecedence(draft: Draft, place: int, columns: Sequence[Field | None]) -> list[float]:
-    """A bonus for columns of the table that was spoken of last: `a cat that is 3 years old`."""
+    """A bonus for columns of the table that was spoken of last: `a tree that is 3 years old`."""
     near = draft.antecedent(place)
     return [_ANTECEDENT if column is not None and column.table == near else 0.0 for column in columns]
 
@@ -120,7 +120,7 @@ def _compared_columns(draft: Draft, comparison: Comparison) -> list[tuple[tuple[
 
 
 def _counted_after(draft: Draft, comparison: Comparison) -> int | None:
-    """The mention of a table whose rows are counted: `more than 2 pets`, `number of pets above 2`."""
+    """The mention of a table whose rows are counted: `more than 2 keys`, `number of keys above 2`."""
     reading = draft.reading
     for number, mention in enumerate(reading.mentions):
         if mention.kind != "table":

@@ -70,7 +70,7 @@ class Draft:
         return self.resolved[number]
 
     def _named_by(self, mention: Mention, owner: str | None) -> list[tuple[Field, float]]:
-        """`airline names` where airlines have no name, but a column called `airline`."""
+        """`colour names` where colours have no name, but a column called `colour`."""
         reading = self.reading
         if owner is None or mention.last - mention.first != 1 or reading.tokens[mention.first].stem != "name":
             return []

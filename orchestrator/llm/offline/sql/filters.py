@@ -93,7 +93,7 @@ def _spend_value(draft: Draft, condition: Condition) -> None:
 
 
 def value_filters(draft: Draft) -> None:
-    """`singers from France`: values found in the question, each in one of the columns that hold it."""
+    """`painters from Peru`: values found in the question, each in one of the columns that hold it."""
     for number in draft.free("value"):
         mention = draft.reading.mentions[number]
         compared = any(c.first <= mention.first < c.last for c in draft.reading.comparisons)

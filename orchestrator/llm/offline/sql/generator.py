@@ -32,7 +32,7 @@ _SAME_FAULT = -4.0
 """For an attempt that failed, or for which a repair is known."""
 _HOPELESS = 3.0
 """For an attempt that ran, whose result is doubted, and for which nobody knows a repair: it may be right."""
-_SHARPNESS = 4.0
+_SHARPNESS = 5.0
 """First drafts keep closer to their likeliest picks than the scores alone would have it."""
 _MAX_EDITS = 60
 _EDIT_COST = 1.0

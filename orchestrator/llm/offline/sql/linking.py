@@ -173,7 +173,7 @@ def _stems(token: Token) -> tuple[str, ...]:
 
 
 def _named(content: Sequence[str], names: Sequence[_Named], *, inverted: bool) -> Iterator[Target]:
-    """Tables and columns that a span names with all of its words; `type of pet` names `pet_type`, but no table."""
+    """Tables and columns that a span names with all of its words; `type of key` names `key_type`, but no table."""
     for table, column in names:
         own = name_words(table)
         if column is None:

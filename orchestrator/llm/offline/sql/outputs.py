@@ -187,7 +187,7 @@ def _displayed(draft: Draft, outputs: Outputs) -> None:
 
 
 def _groups(draft: Draft, outputs: Outputs) -> None:
-    """`for each stadium`, `per city`: the columns that rows are grouped by."""
+    """`for each bridge`, `per city`: the columns that rows are grouped by."""
     reading = draft.reading
     outputs.named_group = "group" in reading.labels
     for number, mention in enumerate(reading.mentions):

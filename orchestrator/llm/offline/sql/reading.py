@@ -101,7 +101,7 @@ class Reading:
 
     @cached_property
     def grouped_table(self) -> str | None:
-        """The table of `for each stadium`."""
+        """The table of `for each bridge`."""
         found = (m.targets[0].table for m in self.mentions if m.kind == "table" and self.labels[m.first] == "group")
         return next(found, None)
 
