@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.cli.documents import RunDocument
 from orchestrator.errors import InputError
-from tests.bench.results.page import MeasuredFull, MeasuredPair, checks, demo_rows, page
+from tests.bench.results.page import MeasuredFull, MeasuredPair, checks, demo_rows, section
 from tests.bench.results.plan import OR_LIBRARY, Targets, demo_arguments, demo_pairs, full_run
 from tests.bench.results.records import Record, Records
 
@@ -91,7 +91,7 @@ def test_a_full_run_without_the_or_library_is_an_error(tmp_path: Path) -> None:
 
 def test_a_record_is_found_by_its_arguments_and_survives_the_disk(tmp_path: Path) -> None:
     kept = record(document(4.5, 4.4), "task", "--seed", "1")
-    records = Records(tmp_path / "results")
+    records = Records(tmp_path / "results", Record)
     assert records.find(kept.arguments) is None
     records.keep(kept)
     assert records.find(["task", "--seed", "1"]) == kept
@@ -99,7 +99,7 @@ def test_a_record_is_found_by_its_arguments_and_survives_the_disk(tmp_path: Path
 
 
 def test_a_damaged_record_counts_as_not_measured(tmp_path: Path) -> None:
-    records = Records(tmp_path)
+    records = Records(tmp_path, Record)
     kept = record(document(4.5), "task")
     records.keep(kept)
     (path,) = tmp_path.glob("*.json")
@@ -136,9 +136,10 @@ def test_the_page_holds_every_command_and_no_folder(tmp_path: Path) -> None:
     (tmp_path / OR_LIBRARY).write_text("20\n")
     full = MeasuredFull(planned=full_run(DEMO, tmp_path, None), record=record(document(3.7, 3.8, 3.3)))
     pair = measured(document(4.5, 4.4), document(5.5, 5.4))
-    text = page([pair], full, Targets(), "2 processors")
+    text = section([pair], full, Targets(), "2 processors")
     for planned in (pair.planned.with_analysis, pair.planned.without_analysis, full.planned):
         assert planned.command in text
     assert str(tmp_path) not in text
     assert "| full run, OR1 | at most 3.4 % | 3.30 | yes |" in text
+    assert "*OR1* is the 20 instances u120" in text
     assert "Measured on 2 processors, at commit abc." in text

@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,19 +18,15 @@ from orchestrator.bootstrap.places import find_places, writable_home
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.cli.documents import RunDocument
 from orchestrator.cli.options import Home
+from orchestrator.cli.sql_documents import SqlBenchDocument
+from orchestrator.cli.streams import guard_streams
 from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import EvolvariumError
 from orchestrator.sandbox.engine import Engine
 from tests.bench.figures import Machine
-from tests.bench.results.page import (
-    MeasuredFull,
-    MeasuredPair,
-    check_rows,
-    checks,
-    demo_rows,
-    full_rows,
-    page,
-)
+from tests.bench.results import page, sql_page
+from tests.bench.results.page import Check, MeasuredFull, MeasuredPair, check_rows, checks, demo_rows, full_rows
+from tests.bench.results.pages import assembled
 from tests.bench.results.plan import (
     OR_LIBRARY,
     SEEDS,
@@ -39,7 +36,9 @@ from tests.bench.results.plan import (
     demo_pairs,
     full_run,
 )
-from tests.bench.results.records import Record, Records
+from tests.bench.results.records import R, Record, Records, SqlRecord
+from tests.bench.results.sql_page import MeasuredBench, accuracy_rows, sql_checks
+from tests.bench.results.sql_plan import SqlTargets, missing_data, planned_benches
 from tests.bench.workbench import POLICY, machine_of
 
 ROOT = Path(__file__).parents[3]
@@ -47,37 +46,85 @@ PAGE = ROOT / "docs" / "results.md"
 DATA = Path(os.environ.get("EVOLVARIUM_DATA", ROOT.parent / "shared" / "data"))
 
 
+class Part(StrEnum):
+    """What can be measured by itself."""
+
+    PACKING = "packing"
+    SQL = "sql"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laboratory:
     """Makes runs, each once."""
 
     home: Path
-    records: Records
     again: bool
     terminal: Terminal
 
-    def measured(self, planned: PlannedRun) -> Record:
-        """The record of a run, which is made now if there is none.
+    @property
+    def runs(self) -> Records[Record]:
+        """Finished searches."""
+        return Records(self.home / "results", Record)
+
+    @property
+    def benches(self) -> Records[SqlRecord]:
+        """Finished benches of Text-to-SQL."""
+        return Records(self.home / "results", SqlRecord)
+
+    def run(self, planned: PlannedRun) -> Record:
+        """The record of a search, which is made now if there is none.
 
         Raises:
-            EvolvariumError: The run failed; those before it are kept.
+            EvolvariumError: It failed; those before it are kept.
         """
-        record = None if self.again else self.records.find(planned.arguments)
+
+        def make() -> Record:
+            printed, seconds = _made(planned, self.home, accepted=(0,))
+            document = RunDocument.model_validate_json(printed)
+            return Record(arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document)
+
+        return self._measured(planned, self.runs, make)
+
+    def bench(self, planned: PlannedRun) -> SqlRecord:
+        """Likewise of a bench; one whose gold queries disagree with themselves is a result, too."""
+
+        def make() -> SqlRecord:
+            printed, seconds = _made(planned, self.home, accepted=(0, 1))
+            document = SqlBenchDocument.model_validate_json(printed)
+            return SqlRecord(arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document)
+
+        return self._measured(planned, self.benches, make)
+
+    def _measured(self, planned: PlannedRun, records: Records[R], make: Callable[[], R]) -> R:
+        record = None if self.again else records.find(planned.arguments)
         if record is not None:
             self.terminal.note(f"kept: {planned.command}")
             return record
         self.terminal.note(f"running: {planned.command}")
-        record = _run(planned, self.home)
-        self.records.keep(record)
+        record = make()
+        records.keep(record)
         return record
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One part of the page."""
+
+    text: str
+    checks: list[Check]
+
+
 def results(
+    only: Annotated[Part | None, typer.Option("--only", help="Measure one part; the other stays as it was.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Also the full run: the task's own number of commits.")] = False,
     seeds: Annotated[str, typer.Option(help="Of the demo-size runs, with commas.")] = ",".join(map(str, SEEDS)),
     commits: Annotated[
         int | None,
         typer.Option(min=1, help="Smaller runs, to try this out; the page is then only written to --page."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Fewer questions of each data set, to try this out; likewise."),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Measure again what has been measured.")] = False,
     target_page: Annotated[Path | None, typer.Option("--page", help="Default docs/results.md.")] = None,
@@ -89,33 +136,61 @@ def results(
     """
     terminal = Terminal()
     places = find_places(home, None)
-    laboratory = Laboratory(
-        home=writable_home(places), records=Records(places.home / "results"), again=again, terminal=terminal
-    )
+    laboratory = Laboratory(home=writable_home(places), again=again, terminal=terminal)
     with Engine.connect() as engine:
-        machine = machine_of(engine, find_policy(places, POLICY))
-    arguments = demo_arguments((ROOT / "Makefile").read_text(encoding="utf-8"))
-    planned_full = _planned_full(arguments, commits, laboratory.records, full=full)
-    pairs: list[MeasuredPair] = []
-    for pair in demo_pairs(arguments, map(int, seeds.split(",")), commits):
-        with_analysis, without = laboratory.measured(pair.with_analysis), laboratory.measured(pair.without_analysis)
-        pairs.append(MeasuredPair(planned=pair, with_analysis=with_analysis, without_analysis=without))
-        terminal.note(demo_rows(pairs))
-    measured = None
-    if planned_full is not None:
-        measured = MeasuredFull(planned=planned_full, record=laboratory.measured(planned_full))
-        terminal.note(full_rows(measured))
-    found = checks(pairs, measured, Targets())
-    terminal.note(check_rows(found))
-    destination = target_page or (PAGE if commits is None else None)
+        machine = _machine_line(machine_of(engine, find_policy(places, POLICY)))
+    measured: dict[str, Measured | None] = {page.HEADING: None, sql_page.HEADING: None}
+    if only is not Part.PACKING:
+        measured[sql_page.HEADING] = _sql(laboratory, machine, limit)
+    if only is not Part.SQL:
+        measured[page.HEADING] = _packing(laboratory, machine, list(map(int, seeds.split(","))), commits, full=full)
+    destination = target_page or (PAGE if commits is None and limit is None else None)
     if destination is not None:
-        destination.write_text(page(pairs, measured, Targets(), _machine_line(machine)), encoding="utf-8")
+        existing = destination.read_text(encoding="utf-8") if destination.is_file() else ""
+        sections = {heading: None if part is None else part.text for heading, part in measured.items()}
+        destination.write_text(assembled(existing, sections), encoding="utf-8")
         terminal.note(f"written: {destination.name}")
-    if not all(check.is_reached for check in found):
+    if not all(check.is_reached for part in measured.values() if part is not None for check in part.checks):
         raise typer.Exit(1)
 
 
-def _planned_full(arguments: Sequence[str], commits: int | None, records: Records, *, full: bool) -> PlannedRun | None:
+def _packing(
+    laboratory: Laboratory, machine: str, seeds: Sequence[int], commits: int | None, *, full: bool
+) -> Measured:
+    arguments = demo_arguments((ROOT / "Makefile").read_text(encoding="utf-8"))
+    planned_full = _planned_full(arguments, commits, laboratory.runs, full=full)
+    pairs: list[MeasuredPair] = []
+    for pair in demo_pairs(arguments, seeds, commits):
+        with_analysis, without = laboratory.run(pair.with_analysis), laboratory.run(pair.without_analysis)
+        pairs.append(MeasuredPair(planned=pair, with_analysis=with_analysis, without_analysis=without))
+        laboratory.terminal.note(demo_rows(pairs))
+    measured = None
+    if planned_full is not None:
+        measured = MeasuredFull(planned=planned_full, record=laboratory.run(planned_full))
+        laboratory.terminal.note(full_rows(measured))
+    found = checks(pairs, measured, Targets())
+    laboratory.terminal.note(check_rows(found))
+    return Measured(text=page.section(pairs, measured, Targets(), machine), checks=found)
+
+
+def _sql(laboratory: Laboratory, machine: str, limit: int | None) -> Measured | None:
+    """None: the data are not there, which is said."""
+    missing = missing_data(DATA)
+    if missing is not None:
+        laboratory.terminal.note(f"{sql_page.HEADING} is not measured: {missing}")
+        return None
+    benches: list[MeasuredBench] = []
+    for planned in planned_benches(DATA, limit):
+        benches.append(MeasuredBench(planned=planned, record=laboratory.bench(planned.run)))
+        laboratory.terminal.note(accuracy_rows(benches))
+    found = sql_checks(benches, SqlTargets())
+    laboratory.terminal.note(check_rows(found))
+    return Measured(text=sql_page.sql_section(benches, SqlTargets(), machine), checks=found)
+
+
+def _planned_full(
+    arguments: Sequence[str], commits: int | None, records: Records[Record], *, full: bool
+) -> PlannedRun | None:
     """The full run, if it is asked for or was measured before; the page then keeps it."""
     if not full and not (DATA / OR_LIBRARY).is_file():
         return None
@@ -130,13 +205,14 @@ def _machine_line(machine: Machine) -> str:
     )
 
 
-def _run(planned: PlannedRun, home: Path) -> Record:
-    """Make a run by the command itself; its progress goes to stderr.
+def _made(planned: PlannedRun, home: Path, *, accepted: Sequence[int]) -> tuple[bytes, float]:
+    """What a command printed last, and its wall time in seconds; its progress goes to stderr.
 
     Raises:
         EvolvariumError: It failed; it has said why.
     """
-    command = [str(Path(sys.executable).with_name("evolvarium")), "run", *planned.argv(), "--json", "--home", str(home)]
+    program = str(Path(sys.executable).with_name("evolvarium"))
+    command = [program, *planned.verb, *planned.argv(), "--json", "--home", str(home)]
     began = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
         try:
@@ -145,12 +221,11 @@ def _run(planned: PlannedRun, home: Path) -> Record:
             process.wait()
             raise
     seconds = time.monotonic() - began
-    if process.returncode:
+    if process.returncode not in accepted:
         code = process.returncode
         msg = f"`{planned.command}` ended with exit code {code}; start again when it is mended, what is done is kept"
         raise EvolvariumError(msg)
-    document = RunDocument.model_validate_json(printed.splitlines()[-1])
-    return Record(arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document)
+    return printed.splitlines()[-1], seconds
 
 
 def _version() -> str:
@@ -164,6 +239,7 @@ def _version() -> str:
 
 def main() -> None:
     """Entry point."""
+    guard_streams()
     try:
         typer.run(results)
     except EvolvariumError as error:

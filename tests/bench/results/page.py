@@ -1,4 +1,4 @@
-"""The measured runs as tables, and as `docs/results.md`."""
+"""The measured runs of bin packing as tables, and as their section of `docs/results.md`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from orchestrator.cli.terminal import Rows
 from tests.bench.results.plan import DemoPair, PlannedRun, Targets
 from tests.bench.results.records import SEARCHED_SPLIT, Record
 
-_FRAME = """\
-# Results
-
-Written by `make results`; do not edit it by hand. Every figure is the excess of bins over the L2 lower bound in
-percent, lower is better, measured by the sealed evaluator. *Hidden* is the set of 100 sequences that guides the search,
-*fresh* another 100 that no search has seen, *OR1* the 20 instances u120 of the OR-Library. The sets come from the
-published seed (`--public-seed`), so that anybody gets the same ones; the model is `offline`, which costs nothing and
-whose runs are repeatable from their seed.
+HEADING = "Bin packing"
+_INTRODUCTION = """\
+AgenticEvolve on the task `online_bin_packing`. Every figure is the excess of bins over the L2 lower bound in percent,
+lower is better, measured by the sealed evaluator. *Hidden* is the set of 100 sequences that guides the search, *fresh*
+another 100 that no search has seen. Both come from the published seed (`--public-seed`), so that anybody gets the same
+ones; the model is `offline`, which costs nothing and whose runs are repeatable from their seed.
 """
+_OR1 = "*OR1* is the 20 instances u120 of the OR-Library, which no search has seen either.\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +115,15 @@ def checks(pairs: Sequence[MeasuredPair], full: MeasuredFull | None, targets: Ta
 
 def check_rows(found: Sequence[Check]) -> Rows:
     """Targets as a table."""
-    rows = [[check.what, check.target, _two_digits(check.figure), check.is_reached] for check in found]
+    rows = [
+        [c.what, c.target, c.figure if isinstance(c.figure, int) else _two_digits(c.figure), c.is_reached]
+        for c in found
+    ]
     return Rows(title="Targets", columns=["what", "target", "figure", "reached"], rows=rows)
 
 
-def page(pairs: Sequence[MeasuredPair], full: MeasuredFull | None, targets: Targets, machine: str) -> str:
-    """The whole of `docs/results.md`.
+def section(pairs: Sequence[MeasuredPair], full: MeasuredFull | None, targets: Targets, machine: str) -> str:
+    """The text below its heading.
 
     Args:
         pairs: At least one.
@@ -131,20 +133,20 @@ def page(pairs: Sequence[MeasuredPair], full: MeasuredFull | None, targets: Targ
     """
     records = [record for pair in pairs for record in (pair.with_analysis, pair.without_analysis)]
     commands = [plan.command for pair in pairs for plan in (pair.planned.with_analysis, pair.planned.without_analysis)]
-    parts = [_FRAME, check_rows(checks(pairs, full, targets)).markdown()]
+    parts = [_INTRODUCTION, check_rows(checks(pairs, full, targets)).markdown()]
     parts.append(
         demo_rows(pairs).markdown() + "\n*Points* says by how many percentage points the run without is worse.\n"
     )
     if full is not None:
         records.append(full.record)
         commands.append(full.planned.command)
-        parts.append(full_rows(full).markdown())
+        parts.append(full_rows(full).markdown() + "\n" + _OR1)
     else:
         parts.append("The full run was not measured this time: `python -m tests.bench.results --full` does.\n")
     versions = ", ".join(sorted({record.version for record in records}))
-    parts.append(f"### How\n\nMeasured on {machine}, at {versions}. Minutes are wall time of the whole command.\n")
+    parts.append(f"## How\n\nMeasured on {machine}, at {versions}. Minutes are wall time of the whole command.\n")
     parts.append("```\n" + "\n".join(commands) + "\n```\n")
-    return "\n".join(parts).replace("\n### ", "\n## ")
+    return "\n".join(parts)
 
 
 def _two_digits(value: float | None) -> str | None:

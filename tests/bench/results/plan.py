@@ -34,17 +34,18 @@ class Targets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
-    """One `evolvarium run`."""
+    """One command of `evolvarium`."""
 
+    verb: tuple[str, ...] = ("run",)
     arguments: tuple[str, ...]
-    """After `run`; files are named without their folders."""
+    """After it; files are named without their folders."""
     files: tuple[tuple[str, Path], ...] = ()
     """What a name among the arguments stands for."""
 
     @property
     def command(self) -> str:
         """As one types it."""
-        return shlex.join(["evolvarium", "run", *self.arguments])
+        return shlex.join(["evolvarium", *self.verb, *self.arguments])
 
     def argv(self) -> list[str]:
         """The arguments with every file in its place."""

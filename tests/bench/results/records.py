@@ -6,18 +6,19 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator.cli.documents import RunDocument
+from orchestrator.cli.sql_documents import SqlBenchDocument
 
 QUALITY = "excess_percent"
 SEARCHED_SPLIT = "hidden"
 
 
-class Record(BaseModel):
-    """One finished run."""
+class Timed(BaseModel):
+    """One finished command."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,12 +27,23 @@ class Record(BaseModel):
     """What `git describe` said of the checkout; `unknown` outside of one."""
     wall_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """From the start of the command to its end, the measuring on the other splits included."""
-    document: RunDocument
 
     @property
     def minutes(self) -> float:
         """Wall time."""
         return self.wall_seconds / 60
+
+
+class SqlRecord(Timed):
+    """One finished `sql bench`."""
+
+    document: SqlBenchDocument
+
+
+class Record(Timed):
+    """One finished `run`."""
+
+    document: RunDocument
 
     def best(self, split: str) -> float | None:
         """Excess of the best candidate on a split, in percent; None: it was not measured, or has no score."""
@@ -52,22 +64,26 @@ class Record(BaseModel):
         return None
 
 
-class Records:
-    """Finished runs by their arguments, one file each."""
+R = TypeVar("R", bound=Timed)
 
-    def __init__(self, folder: Path) -> None:
+
+class Records(Generic[R]):
+    """Finished commands of one kind by their arguments, one file each."""
+
+    def __init__(self, folder: Path, kind: type[R]) -> None:
         """Keep the place; it is made when the first record is kept."""
         self._folder = folder
+        self._kind = kind
 
-    def find(self, arguments: Sequence[str]) -> Record | None:
+    def find(self, arguments: Sequence[str]) -> R | None:
         """What was measured with these arguments; None: nothing, or nothing that this version can read."""
         try:
-            record = Record.model_validate_json(self._path(arguments).read_bytes())
+            record = self._kind.model_validate_json(self._path(arguments).read_bytes())
         except (OSError, ValidationError):
             return None
         return record if record.arguments == tuple(arguments) else None
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: R) -> None:
         """Write a record, whole or not at all; one with the same arguments is replaced."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._path(record.arguments)
