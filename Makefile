@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 EVOLVARIUM := $(BIN)/evolvarium
 PYTEST := $(BIN)/python -m pytest
 PYTEST_ARGS ?=
+# Whatever shares the engine runs one after the other; everything else on all processors.
+PARALLEL := -n auto --dist loadfile
 
 # What `make demo` runs: once with experiments, once without.
 DEMO_ARGS ?= online_bin_packing --public-seed --seed 1 --commits 8 --migration-interval 3
@@ -79,7 +81,8 @@ demo-sql: images ## Ask a small web shop in plain words, once under a policy tha
 		else $(EVOLVARIUM) sql bench --dataset jsonl --root "$$folder/shop/questions.jsonl" $(DEMO_SQL_ARGS) 2>&1 >/dev/null; fi
 
 test: images ## Run the whole test suite, except what is slow or spends money.
-	$(PYTEST) -m "not slow and not live" $(PYTEST_ARGS)
+	$(PYTEST) $(PARALLEL) -m "not slow and not live" tests/unit tests/contract $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow and not live" tests/docker $(PYTEST_ARGS)
 
 test-slow: images ## Run the long drills.
 	$(PYTEST) -m slow --timeout 7200 $(PYTEST_ARGS)
@@ -89,7 +92,7 @@ check: setup ## Check form, types and layers, and run the unit tests; needs no e
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
-	$(PYTEST) -q tests/unit $(PYTEST_ARGS)
+	$(PYTEST) -q $(PARALLEL) tests/unit $(PYTEST_ARGS)
 
 redteam: images ## Try to break out, for real; one line per probe.
 	@$(PYTEST) -qq --no-summary -o console_output_style=classic -p tests.docker.redteam.report \
