@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestrator.llm.offline.sql.demands import demands_in
+from orchestrator.llm.offline.sql.demands import Demand, demands_in
 from orchestrator.llm.offline.sql.evidence import doubts
 from orchestrator.llm.offline.sql.expectation import Expectation
 from orchestrator.llm.offline.sql.expectations import expectations
@@ -99,11 +99,21 @@ def read_candidates(text: str) -> list[Candidate]:
 def opinion_of(reading: Reading, expected: Sequence[Expectation], candidate: Candidate) -> Opinion:
     """The critic's opinion of one candidate."""
     profile = profile_of(candidate.sql, reading.schema)
-    issues = [expectation for expectation in expected if not expectation.holds(profile)]
+    issues = [_nearest_first(expectation, profile) for expectation in expected if not expectation.holds(profile)]
     issues.extend(doubts(reading, profile, candidate.execution))
     issues.sort(key=lambda issue: -issue.weight)
     score = _score(reading, profile, candidate, issues)
     return Opinion(score=score, issues=tuple(issues[:_MAX_ISSUES]), assessment=_assessment(candidate))
+
+
+def _nearest_first(issue: Expectation, profile: Profile) -> Expectation:
+    """The issue with repairs first that need no further table."""
+    there = set(profile.tables)
+
+    def is_far(demand: Demand) -> bool:
+        return demand.kind == "use" and demand.column is not None and demand.column.table not in there
+
+    return replace(issue, demands=tuple(sorted(issue.demands, key=is_far)))
 
 
 def _score(reading: Reading, profile: Profile, candidate: Candidate, issues: Sequence[Expectation]) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from orchestrator.llm.offline.sql import restructuring
 from orchestrator.llm.offline.sql.demands import Demand, same_value
 from orchestrator.llm.offline.sql.draft import negate
 from orchestrator.llm.offline.sql.logic import Condition, Item, Query, tables_of
@@ -44,9 +45,11 @@ def _with_output(case: _Case) -> list[Query]:
     changed = [
         _replace_item(case.query, place, replace(item, column=column))
         for place, item in enumerate(case.query.items)
-        if item.column is not None and (item.column.words == column.words or len(case.query.items) == 1)
+        if item.column is not None
+        and (restructuring.may_be_mistaken(item.column, column) or len(case.query.items) == 1)
     ]
-    if not case.query.group:
+    is_fuller = any(restructuring.is_part(c, column) for item in case.query.items for c in item.columns)
+    if not case.query.group and not is_fuller:
         changed.append(replace(case.query, items=(*case.query.items, Item(column=column))))
         changed.append(replace(case.query, items=(Item(column=column), *case.query.items)))
     return changed
@@ -57,7 +60,7 @@ def _with_use(case: _Case) -> list[Query]:
     column = case.demand.column
     if column is None:
         return []
-    changed = _with_output(case)
+    changed = [*restructuring.with_column(case.query, column), *_with_output(case)]
     if case.query.order and case.query.order[0][0].column is not None:
         changed.append(replace(case.query, order=((Item(column=column), case.query.order[0][1]),)))
     for place, condition in enumerate(case.query.where):
@@ -105,12 +108,17 @@ def _compared(case: _Case) -> list[Query]:
 
 
 def _excluded(case: _Case) -> list[Query]:
-    """One of the conditions turned round."""
-    return [
+    """One of the conditions turned round, or rows left out of which something is unknown."""
+    turned = [
         _replace_condition(case.query, place, negate(condition))
         for place, condition in enumerate(case.query.where)
         if condition.op in {"=", "LIKE", "IN"}
     ]
+    return [*turned, *restructuring.without_nulls(case.query)]
+
+
+def _excepted(case: _Case) -> list[Query]:
+    return restructuring.excepted(case.query)
 
 
 def _included(case: _Case) -> list[Query]:
@@ -216,15 +224,7 @@ def _ungrouped(case: _Case) -> Query | None:
 
 
 def _counted(case: _Case) -> Query | None:
-    """Order by the number of rows of each group."""
-    plain = tuple(item.column for item in case.query.items if item.column is not None and not item.aggregate)
-    if not plain:
-        return None
-    down = case.query.order[0][1] if case.query.order else True
-    group = case.query.group or plain
-    return replace(
-        case.query, group=group, order=((Item(aggregate="COUNT"), down),), limit=case.query.limit or 1, distinct=False
-    )
+    return restructuring.counted(case.query)
 
 
 def _counted_rows(case: _Case) -> Query | None:
@@ -248,8 +248,8 @@ def _distinct(case: _Case) -> Query | None:
     return replace(case.query, distinct=case.demand.kind == "distinct")
 
 
-def _without_table(case: _Case) -> Query | None:
-    return replace(case.query, joined=tuple(table for table in case.query.joined if table != case.demand.table))
+def _without_table(case: _Case) -> list[Query]:
+    return restructuring.avoiding(case.query, case.demand.table, case.schema)
 
 
 def _with_table(case: _Case) -> Query | None:
@@ -274,6 +274,7 @@ _EDITS: Mapping[str, _Edit] = {
     "operator": _compared,
     "exclude": _excluded,
     "no-exclude": _included,
+    "except": _excepted,
     "group": _one(_grouped),
     "extreme": _one(_limited),
     "function": _one(_with_function),
@@ -292,5 +293,5 @@ _EDITS: Mapping[str, _Edit] = {
     "distinct": _one(_distinct),
     "no-distinct": _one(_distinct),
     "join": _one(_with_table),
-    "no-join": _one(_without_table),
+    "no-join": _without_table,
 }

@@ -11,6 +11,7 @@ from orchestrator.llm.offline.sql.expectation import Expectation
 from orchestrator.llm.offline.sql.expected_shape import counts_rows
 from orchestrator.llm.offline.sql.profile import Profile
 from orchestrator.llm.offline.sql.reading import Reading
+from orchestrator.llm.offline.sql.rivals import is_said, rivals
 from orchestrator.llm.offline.sql.schema import Field, SchemaView
 
 
@@ -21,6 +22,7 @@ def doubts(reading: Reading, profile: Profile, execution: Mapping[str, Any]) -> 
     yield from _needless_outputs(reading, profile)
     yield from _needless_clauses(reading, profile)
     yield from _odd_tests(reading, profile)
+    yield from rivals(reading, profile)
     if execution.get("status") == "ok":
         yield from _odd_result(reading, profile, execution)
 
@@ -59,6 +61,7 @@ def _needless_outputs(reading: Reading, profile: Profile) -> Iterator[Expectatio
 def _spoken_columns(reading: Reading) -> set[Field]:
     """Columns that the question names or implies: by mention, by concept, or as the name of a table's rows."""
     spoken = {t.column for m in reading.mentions for t in m.of("column") if t.column is not None}
+    spoken.update(column for column in reading.schema.fields() if is_said(reading, column))
     for mention in reading.mentions:
         for target in mention.of("table"):
             spoken.update(reading.schema.display(target.table)[:2])

@@ -36,7 +36,8 @@ def _aggregates(reading: Reading) -> Iterator[Expectation]:
         if low not in AGGREGATES or place in named or {"number", "count"} & set(lows[place + 1 : place + 2]):
             continue
         function = AGGREGATES[low]
-        others = (Demand("extreme"),) if function in {"MAX", "MIN"} else ()
+        stored = (Demand("use", column=column) for column in reading.schema.fields() if column.words == (low,))
+        others = (*stored, *((Demand("extreme"),) if function in {"MAX", "MIN"} else ()))
         problem = f"{low!r} is asked for, but nothing is aggregated with {function}"
         yield _logic(problem, 3.0, Demand("function", text=function), *others)
 
@@ -134,6 +135,15 @@ def relations(reading: Reading) -> Iterator[Expectation]:
         )
 
 
+def _says_value(reading: Reading, number: int) -> bool:
+    """`the city Bergen`: the column only says what the value next to it is."""
+    following = reading.mentions[number + 1 : number + 2]
+    if not following or following[0].kind != "value" or following[0].first != reading.mentions[number].last:
+        return False
+    holders = {target.column for target in following[0].of("value")}
+    return any(target.column in holders for target in reading.mentions[number].of("column"))
+
+
 def width(reading: Reading) -> Iterator[Expectation]:
     """How many columns are asked for, as far as that can be counted."""
     if any(s.formula is not None for s in reading.hint.statements) or {"information", "details", "all"} <= set(
@@ -147,10 +157,14 @@ def width(reading: Reading) -> Iterator[Expectation]:
         m.targets[0].column
         for number, m in enumerate(reading.mentions)
         if m.kind == "column" and reading.labels[m.first] == "head" and m.targets[0].score >= STRONG
-        if m.first not in measures and not reading.is_participle(number)
+        if m.first not in measures and not reading.is_participle(number) and not _says_value(reading, number)
     }
     functions = [low for place, low in enumerate(reading.lows) if low in AGGREGATES and reading.labels[place] == "head"]
-    pairs = [s for s in reading.superlatives if reading.labels[s.first] == "head" and not s.concepts]
+    pairs = [
+        s
+        for s in reading.superlatives
+        if reading.labels[s.first] == "head" and not s.concepts and reading.lows[s.first] not in AGGREGATES
+    ]
     if len(pairs) == 2 and pairs[1].first - pairs[0].last <= 2:
         functions.extend(("least", "most"))
     count = int(counts_rows(reading))

@@ -56,6 +56,8 @@ class Query:
     """Tables that must be there beside those of the columns."""
     edges: tuple[Edge, ...] = ()
     """Edges to prefer where several connect two tables."""
+    avoided: tuple[str, ...] = ()
+    """Tables that no path may lead over."""
     operation: str = ""
     """`INTERSECT`, `EXCEPT` or `UNION` with `other`."""
     other: Query | None = None

@@ -26,8 +26,10 @@ def render(query: Query, schema: SchemaView) -> str:
     return text
 
 
-def path(schema: SchemaView, start: set[str], goal: str, preferred: Sequence[Edge] = ()) -> list[Edge]:
-    """The cheapest edges from any of the tables in `start` to `goal`; preferred edges cost half.
+def path(
+    schema: SchemaView, start: set[str], goal: str, preferred: Sequence[Edge] = (), avoided: Sequence[str] = ()
+) -> list[Edge]:
+    """The cheapest edges from any of the tables in `start` to `goal`; preferred edges cost half, avoided tables bar.
 
     Raises:
         Unconnected: There is none.
@@ -39,7 +41,7 @@ def path(schema: SchemaView, start: set[str], goal: str, preferred: Sequence[Edg
         cost, _, table, edges = heapq.heappop(waiting)
         if table == goal:
             return edges
-        if table in seen:
+        if table in seen or (table in avoided and edges):
             continue
         seen.add(table)
         for edge in schema.edges:
@@ -65,7 +67,7 @@ def join_tree(query: Query, schema: SchemaView) -> tuple[list[str], list[Edge]]:
         if goal in tables:
             continue
         table_at = None
-        for edge in path(schema, set(tables), goal, query.edges):
+        for edge in path(schema, set(tables), goal, query.edges, query.avoided):
             here = (
                 table_at
                 if table_at is not None
