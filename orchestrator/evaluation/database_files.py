@@ -37,7 +37,7 @@ def read_database(path: Path, limit: int) -> DatabaseFile:
     """Read a database.
 
     Args:
-        path: Of the file; may be a symbolic link to one.
+        path: Of the file; may be a symbolic link to one, but what lies beside it may not.
         limit: Most bytes to accept, of all its files together.
 
     Raises:
@@ -64,7 +64,8 @@ def _read(path: Path, limit: int) -> dict[str, bytes]:
         for suffix in _COMPANIONS:
             beside = real.with_name(real.name + suffix)
             if beside.exists() or beside.is_symlink():
-                files[NAME + suffix] = read_file(beside, limit - sum(map(len, files.values())))
+                # SQLite never makes a link of it, and one could bring in another database's last changes.
+                files[NAME + suffix] = read_file(beside, limit - sum(map(len, files.values())), follow=False)
     except (OSError, RuntimeError) as error:  # of a loop of links, `resolve` tells with the latter
         reason = error.strerror if isinstance(error, OSError) else "it is a loop of symbolic links"
         msg = f"cannot read database {str(path)!r}: {reason}"

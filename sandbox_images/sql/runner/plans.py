@@ -17,6 +17,8 @@ from definitions import (
 )
 from survey import Column, ForeignKey, Index, Table, fold
 
+MOST_ORDERED_COLUMNS = 1900
+"""Of a table whose rows have to be put in order: SQLite orders by 2000 terms at most, and some are for types."""
 Dropped = list[list[str]]
 """What is left out beside what was asked for, and why: `[kind, name, reason]`."""
 
@@ -94,7 +96,15 @@ def plan(tables: Sequence[Table], keep: Mapping[str, Sequence[str]]) -> tuple[li
         if kept:
             columns[table.name] = kept
     plans = [_plan(table, columns, tables, dropped) for table in tables if table.name in columns]
-    return plans, dropped
+    return [one for one in plans if _can_be_ordered(one, dropped)], dropped
+
+
+def _can_be_ordered(one: Plan, dropped: Dropped) -> bool:
+    if len(one.order) <= MOST_ORDERED_COLUMNS:
+        return True
+    reason = f"has over {MOST_ORDERED_COLUMNS} columns beside hidden ones, too many to order its rows by them"
+    dropped.append(["table", one.table.name, reason])
+    return False
 
 
 def _kept_columns(table: Table, wanted: frozenset[str], dropped: Dropped) -> Iterator[Column]:

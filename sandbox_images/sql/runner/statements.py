@@ -8,8 +8,8 @@ from definitions import type_text
 from plans import Plan
 from survey import Column, Index, fold, quoted
 
-MOST_TERMS = 2000
-"""SQLite's own limit of ORDER BY."""
+_TYPES_IN_A_TERM = 100
+"""Few enough for SQLite's limit on the depth of an expression, many enough for its limit on terms (see `plans`)."""
 
 
 def create_table(plan: Plan, *, bare: bool = False) -> str:
@@ -32,8 +32,8 @@ def insert(plan: Plan, source: str) -> str:
     """INSERT SELECT of the kept columns from the attached database `source`."""
     columns = ", ".join(quoted(column.name) for column in plan.columns)
     # With the table's name before it, a name in double quotes can never be read as a string.
-    values = ", ".join(f"old.{quoted(column.name)}" for column in plan.columns)
-    order = f" ORDER BY {', '.join(_terms(plan)[:MOST_TERMS])}" if plan.order else ""
+    values = ", ".join(_value(plan, column) for column in plan.columns)
+    order = f" ORDER BY {', '.join(_terms(plan))}" if plan.order else ""
     table = quoted(plan.table.name)
     # Nothing but quoted names.
     return f"INSERT INTO main.{table} ({columns}) SELECT {values} FROM {source}.{table} AS old NOT INDEXED{order}"  # noqa: S608
@@ -95,7 +95,18 @@ def _key(plan: Plan, index: Index) -> str:
     return ", ".join(parts)
 
 
+def _value(plan: Plan, column: Column) -> str:
+    """A value as it is; but a zero loses its sign, which no comparison sees, where comparing puts rows in order."""
+    value = f"old.{quoted(column.name)}"
+    if not plan.order or not plan.type_matters(column):
+        return value
+    return f"CASE WHEN typeof({value}) = 'real' AND {value} = 0 THEN 0.0 ELSE {value} END"
+
+
 def _terms(plan: Plan) -> list[str]:
     """Terms that leave no two different rows as equals: bytes, not collations, and types where they matter."""
     names = [f"old.{quoted(name)} COLLATE BINARY" for name in plan.order]
-    return names + [f"typeof(old.{quoted(column.name)})" for column in plan.columns if plan.type_matters(column)]
+    types = [f"typeof(old.{quoted(column.name)})" for column in plan.columns if plan.type_matters(column)]
+    # No name of a type is the beginning of another one, so those of many columns can be written as one.
+    steps = range(0, len(types), _TYPES_IN_A_TERM)
+    return names + [" || ".join(types[step : step + _TYPES_IN_A_TERM]) for step in steps]

@@ -507,5 +507,14 @@ def test_a_write_ahead_log_that_is_a_folder_or_a_loop_is_an_input_error(path: Pa
         read_database(path, 1 << 20)
     beside.rmdir()
     beside.symlink_to(beside)
-    with pytest.raises(InputError, match="symbolic links"):
+    with pytest.raises(InputError, match="cannot read database"):
+        read_database(path, 1 << 20)
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+def test_the_last_changes_of_another_database_are_not_linked_in(path: Path, tmp_path: Path, suffix: str) -> None:
+    other = tmp_path / f"other.sqlite{suffix}"
+    other.write_bytes(b"of another database")
+    path.with_name(path.name + suffix).symlink_to(other)
+    with pytest.raises(InputError, match="cannot read database"):
         read_database(path, 1 << 20)

@@ -119,6 +119,8 @@ def test_the_order_of_a_hidden_key_is_not_kept(rebuild: Rebuild, rows: list[tupl
         ("TEXT COLLATE RTRIM", ["b ", "b", "b  "]),
         ("", [1, 1.0, "1", b"1"]),
         ("BLOB", [2.0, 2]),
+        ("BLOB", [0.0, -0.0]),
+        ("", [-0.0, 0, 0.0]),
         ("ANY", ["3", 3, 3.0]),
     ],
 )
@@ -130,6 +132,25 @@ def test_rows_that_only_seem_equal_have_one_order_too(rebuild: Rebuild, declared
         rows = [(number, value) for number, value in enumerate(order)]
         files.add(rebuild(script, inserts("t", rows), {"t": ["a"]}).read_bytes())
     assert len(files) == 1
+
+
+def test_rows_have_one_order_however_many_columns_they_have(rebuild: Rebuild) -> None:
+    columns = [f"c{number}" for number in range(1200)]
+    script = f"CREATE TABLE t(hidden, {', '.join(columns)})"
+    files = set()
+    for order in ((1, 1.0), (1.0, 1)):
+        rows = [(number, *[0] * 1199, value) for number, value in enumerate(order)]
+        files.add(rebuild(script, inserts("t", rows), {"t": columns}).read_bytes())
+    assert len(files) == 1
+
+
+def test_a_table_with_too_many_columns_to_order_is_left_out(rebuild: Rebuild) -> None:
+    columns = [f"c{number}" for number in range(1950)]
+    script = f"CREATE TABLE t(hidden, {', '.join(columns)}); CREATE TABLE u(x)"
+    target = rebuild(script, [], {"t": columns, "u": ["x"]})
+    assert ask(target, "SELECT name FROM sqlite_schema") == [("u",)]
+    whole = rebuild(script, [], {"t": ["hidden", *columns], "u": ["x"]})
+    assert ask(whole, "SELECT name FROM sqlite_schema") == [("t",), ("u",)]
 
 
 def test_indexes_and_constraints_keep_their_order_and_collation(rebuild: Rebuild) -> None:
