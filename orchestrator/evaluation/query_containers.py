@@ -30,7 +30,7 @@ VALUES = 2_000
 """Texts of each column in a description, at most."""
 MAX_QUERIES = 5_000
 """Of one container; then it is replaced."""
-WALL_FACTOR = 3
+WALL_FACTOR = 10
 """A query may take so many times as long as it may compute; its runner kills it then."""
 GRACE_SECONDS = 15.0
 """What a container needs beside a query: to replace the query's process, to send the result."""

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from orchestrator.bootstrap.sql.bench import END_KEY, Begun
 from orchestrator.bootstrap.sql.blind_journal import BlindJournal
-from orchestrator.bootstrap.sql.choices import SqlBudget
+from orchestrator.bootstrap.sql.choices import BenchChoices, Layout, SqlBudget
 from orchestrator.bootstrap.sql.data import load_data, spread
 from orchestrator.bootstrap.sql.header import bench_header, require_same
 from orchestrator.bootstrap.sql.outcomes import Method
@@ -266,3 +266,11 @@ def test_a_bench_whose_record_has_an_odd_shape_spoils_no_other_run(
     assert problems[sound] is None
     assert other in problems[other]
     assert call("show", other)[0] == 2
+
+
+def test_a_name_of_questions_beside_a_file_of_questions_is_refused(tmp_path: Path) -> None:
+    questions = tmp_path / "q.jsonl"
+    questions.write_text("{}\n")
+    choices = BenchChoices(layout=Layout.JSONL, root=str(questions), question_file="x")
+    with pytest.raises(InputError, match=r"--questions 'x' has no meaning"):
+        load_data(choices)

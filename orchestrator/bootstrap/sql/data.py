@@ -68,6 +68,12 @@ def _load(choices: BenchChoices) -> Dataset:
         case Layout.JSONL:
             if root.is_dir():
                 root = root / (choices.question_file or "questions.jsonl")
+            elif choices.question_file is not None:
+                msg = (
+                    f"{choices.root!r} is a file of questions already, so --questions {choices.question_file!r} has no "
+                    "meaning; leave it out, or give the folder with --root"
+                )
+                raise InputError(msg)
             return load_jsonl(root)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 from orchestrator.bootstrap.sql.prompts import SchemaTexts
 from orchestrator.domain.data_access import find_rule
+from orchestrator.domain.policies import Policy
 from orchestrator.domain.sql import Question
 from orchestrator.errors import Cancelled, RunStateError, SandboxError
 from orchestrator.evaluation.database_files import read_database
@@ -49,12 +50,21 @@ class Place:
             domain: Whose queries it will run.
             is_patient: Queries get all the time that the policy grants, as gold queries do; otherwise a part of it.
         """
-        seconds = None
-        if domain is not Domain.GOLD and not is_patient:
-            found = find_rule(self.sandbox.policy.data, name)
-            granted = self.query_seconds if found is None else found[1].query_seconds / GOLD_FACTOR
-            seconds = min(self.query_seconds, granted)
+        is_predicted = domain is not Domain.GOLD and not is_patient
+        seconds = predicted_seconds(self.sandbox.policy, name, self.query_seconds) if is_predicted else None
         return self.store.open(self.paths[name], name, domain, run_id=self.run_id, query_seconds=seconds)
+
+
+def predicted_seconds(policy: Policy, name: str, most: float) -> float:
+    """CPU time of one generated query: a part of what the policy grants, so that gold has the longer limit.
+
+    Args:
+        policy: In force; without a rule for the database nothing can be asked of it anyway.
+        name: Of the database.
+        most: What was asked for.
+    """
+    found = find_rule(policy.data, name)
+    return most if found is None else min(most, found[1].query_seconds / GOLD_FACTOR)
 
 
 def examine(place: Place) -> dict[str, dict[str, Any]]:

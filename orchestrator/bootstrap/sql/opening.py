@@ -10,6 +10,8 @@ from pathlib import Path
 
 from orchestrator.bootstrap.bench import open_bench
 from orchestrator.bootstrap.places import Places, writable_home
+from orchestrator.bootstrap.sql.choices import QUERY_SECONDS
+from orchestrator.bootstrap.sql.databases import predicted_seconds
 from orchestrator.domain.policies import Policy
 from orchestrator.errors import Cancelled, EvolvariumError, InputError
 from orchestrator.evaluation.databases import DatabaseStore, Domain, SandboxDatabase
@@ -48,7 +50,8 @@ def open_database(path: Path, command: str, opener: OpenFor) -> Iterator[Sandbox
     try:
         with open_bench(opener.places, opener.policy, opener.token, opener.note) as bench:
             store = DatabaseStore(bench.sandbox, home=writable_home(opener.places), image_digest=bench.images.digest)
-            with store.open(path, path.stem, Domain.PREDICTED, run_id=run_id) as database:
+            seconds = predicted_seconds(opener.policy, path.stem, QUERY_SECONDS)
+            with store.open(path, path.stem, Domain.PREDICTED, run_id=run_id, query_seconds=seconds) as database:
                 yield database
     except EvolvariumError as error:
         if opener.token.is_cancelled and not isinstance(error, Cancelled):
