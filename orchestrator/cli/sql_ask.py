@@ -123,6 +123,7 @@ def _document(asking: Asking, answered: Answered, *, policy: str, rows: int, exp
     solution = answered.solution
     result = answered.result or QueryResult(status=solution.answer.execution.status)
     best = [entry.outcome for entry in solution.best]
+    chosen, critique = solution.rounds[-1].assessment.answer, solution.answer.critique
     return SqlAnswerDocument(
         question=asking.question,
         database=answered.database,
@@ -140,6 +141,9 @@ def _document(asking: Asking, answered: Answered, *, policy: str, rows: int, exp
         candidates=len(solution.entries),
         supporting=best.count(solution.answer.execution.cluster),
         of_best=len(best),
+        confidence=chosen.confidence,
+        confident=chosen.confidence >= asking.settings.confidence_threshold,
+        doubts=[] if critique is None else [issue.problem for issue in critique.issues],
         model=asking.generator.name,
         critic_model=asking.critic.name,
         seed=asking.settings.seed,
@@ -160,7 +164,14 @@ def _parts(document: SqlAnswerDocument) -> list[Rows | str]:
         parts.append(_result(document))
     else:
         parts.append(f"No candidate ran to its end; this one: {document.status}, {document.message}")
+    if document.answered and not document.confident:
+        parts += ["", _doubt(document)]
     return [*parts, "", _how(document)]
+
+
+def _doubt(document: SqlAnswerDocument) -> str:
+    doubts = "; ".join(document.doubts)
+    return f"Doubtful: the critic gives it {document.confidence:g} of 10{': ' + doubts if doubts else ''}."
 
 
 def _result(document: SqlAnswerDocument) -> Rows | str:

@@ -32,8 +32,8 @@ def check(
 ) -> None:
     """Say whether a query would be let through, what it reads, and which rule hides what. It is not run.
 
-    The gate alone needs no engine. What the policy says needs one: the tables are read in a container. Exit code 0:
-    allowed; 1: refused.
+    The gate alone needs no engine. What the policy and SQLite say needs one: the tables are read and the query is
+    prepared in a container. Exit code 0: allowed; 1: refused.
     """
     sql = _from_stdin() if query == "-" else query
     places = find_places(home, None)
@@ -81,7 +81,8 @@ def _document(checked: Checked, policy: str) -> SqlCheckDocument:
 def _parts(document: SqlCheckDocument) -> list[Rows | str]:
     if document.refused_by == "gate":
         return [f"Refused by the gate: {document.reason}", "The database was not asked, and no engine was needed."]
-    verdict = "Allowed" if document.allowed else f"Refused by policy {document.policy}: {document.reason}"
+    by = "SQLite" if document.refused_by == "sqlite" else f"policy {document.policy}"
+    verdict = "Allowed" if document.allowed else f"Refused by {by}: {document.reason}"
     parts: list[Rows | str] = [verdict]
     if document.reads:
         rows = [[table, ", ".join(columns) or None] for table, columns in document.reads.items()]

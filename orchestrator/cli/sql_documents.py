@@ -47,6 +47,12 @@ class SqlAnswerDocument(Document):
     supporting: int
     """How many of the best candidates give the same result as the answer."""
     of_best: int
+    confidence: float
+    """What the critic gives the answer, 0 to 10; -1: it did not run to its end."""
+    confident: bool
+    """Whether that is at least the threshold from which on it counts as confident."""
+    doubts: list[str]
+    """What the critic found wrong with the answer."""
     model: str
     critic_model: str
     seed: int
@@ -66,8 +72,9 @@ class SqlCheckDocument(Document):
     database: str
     policy: str
     allowed: bool
-    refused_by: Literal["gate", "policy"] | None
-    """`gate`: it is not one read-only query; the database was not asked. null: it is allowed."""
+    refused_by: Literal["gate", "policy", "sqlite"] | None
+    """`gate`: it is not one read-only query; the database was not asked. `sqlite`: SQLite cannot run it, for instance
+    because a name does not exist. null: it is allowed."""
     reason: str
     """Empty where it is allowed."""
     ordered: bool

@@ -100,6 +100,33 @@ def access_of(number: int, rule: DataRule, schema: Schema) -> Access:
     )
 
 
+def naming_nothing(rule: DataRule, database: str, schema: Schema) -> tuple[str, ...]:
+    """Patterns of a rule that name nothing in a database and so may be misspelt, with their word (`deny book.price`).
+
+    A pattern with `*` or `?` in a rule that names the database by such a pattern only is meant for other ones, too, and
+    is never told of.
+
+    Args:
+        rule: It applies to the database.
+        database: Its id.
+        schema: Before anything was hidden.
+    """
+    is_meant = any(folded(one) == folded(database) for one in rule.databases)
+    tables = [table.name for table in schema.tables]
+    both = tables + [f"{table.name}.{column.name}" for table in schema.tables for column in table.columns]
+    return tuple(
+        f"{word} {pattern}"
+        for word, patterns, names in (
+            ("tables", rule.tables, tables),
+            ("deny", rule.deny, both),
+            ("redact", rule.redact, both),
+        )
+        for pattern in patterns
+        if pattern != "*" and (is_meant or not set(pattern) & set("*?"))
+        if not any(_first_match([pattern], name) for name in names)
+    )
+
+
 def _why(rule: DataRule, table: str, column: str) -> str | None:
     if not any(_matches(pattern, table, folded) for pattern in rule.tables):
         return f"table {table} is not among its tables"

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from orchestrator.domain.data_access import Access, find_rule
+from orchestrator.domain.data_access import Access, find_rule, naming_nothing
 from orchestrator.domain.policies import Purpose
 from orchestrator.domain.sql import Description, QueryResult, QueryStatus
 from orchestrator.errors import PolicyError
@@ -153,6 +153,20 @@ class SandboxDatabase:
     def access(self) -> Access:
         """As `ports.Database`."""
         return self._imported.access
+
+    @property
+    def suspicions(self) -> tuple[str, ...]:
+        """What of its data rule names nothing in it and so may be misspelt, one line each."""
+        policy = self._sandbox.policy
+        found = find_rule(policy.data, self._name)
+        if found is None:
+            return ()
+        number, rule = found
+        return tuple(
+            f"data rule {number} of policy {policy.name}: `{pattern}` names nothing in database {self._name!r}; "
+            "if it is misspelt, it keeps nothing back"
+            for pattern in naming_nothing(rule, self._name, self._imported.original)
+        )
 
     def query(self, sql: str, *, attempt_id: str, reverse: bool = False) -> QueryResult:
         """As `ports.Database`."""

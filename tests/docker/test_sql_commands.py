@@ -96,6 +96,22 @@ def test_a_check_says_what_the_policy_says_and_runs_nothing(command: CommandLine
     assert (refused.code, document.allowed, document.refused_by) == (1, False, "policy")
     assert "customers.email" in document.reason
     assert "redact *.email" in document.reason
+    unknown = command.call("sql", "check", "SELECT nope FROM customers -- none", *check)
+    document = SqlCheckDocument.model_validate_json(unknown.out)
+    assert (unknown.code, document.refused_by, document.reason) == (1, "sqlite", "no such column: nope")
+
+
+def test_a_doubtful_answer_and_a_misspelt_rule_are_said(command: CommandLine, demo: Demo, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "policies" / "web_shop.yaml").read_text()
+    policy = tmp_path / "own.yaml"
+    policy.write_text(text.replace('      - "*.email"', '      - "customer.phone"\n      - "*.email"'))
+    ask = ("sql", "ask", "Qwzx blorp fnord?", "--db", str(demo.database), "--policy", str(policy), *SMALL)
+    ended = command.call(*ask)
+    assert "`redact customer.phone` names nothing in database 'web_shop'" in ended.err
+    assert "Doubtful: the critic gives it" in ended.out
+    document = SqlAnswerDocument.model_validate_json(command.call(*ask, "--json").out)
+    assert not document.confident
+    assert document.confidence < 8
 
 
 def test_a_bench_judges_gold_as_100_percent_and_changes_no_database(

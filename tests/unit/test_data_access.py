@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from orchestrator.domain.data_access import DataRule, access_of, find_rule
+from orchestrator.domain.data_access import DataRule, access_of, find_rule, naming_nothing
 from orchestrator.domain.sql import Column, Schema, Table
 
 NAMES = st.text(st.sampled_from("aAbB*?[]!.-_ß\u0130é\"' \n"), min_size=1, max_size=6)
@@ -190,3 +190,26 @@ def test_tables_are_found_as_sqlite_finds_them() -> None:
     assert schema.table("oRDERS") is schema.tables[0]
     assert schema.table("é") is schema.tables[2]
     assert schema.table("none") is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "suspicious"),
+    [
+        ({"databases": ["library"], "deny": ["book.price"]}, ("deny book.price",)),
+        ({"databases": ["*"], "deny": ["book.price", "*.price"]}, ("deny book.price",)),
+        ({"databases": ["Library"], "redact": ["*.e_mail", "*.EMAIL"]}, ("redact *.e_mail",)),
+        ({"databases": ["*"], "redact": ["*.e_mail"]}, ()),
+        ({"databases": ["library"], "tables": ["books", "membres"]}, ("tables membres",)),
+        ({"databases": ["library"], "deny": ["books"], "redact": ["members.email"]}, ()),
+    ],
+)
+def test_patterns_that_name_nothing_are_told_of_where_they_were_meant_for_it(
+    rule: dict[str, list[str]], suspicious: tuple[str, ...]
+) -> None:
+    schema = Schema(
+        tables=(
+            Table(name="books", kind="table", sql="", columns=(Column(name="price", type=""),)),
+            Table(name="members", kind="table", sql="", columns=(Column(name="email", type=""),)),
+        )
+    )
+    assert naming_nothing(DataRule.model_validate(rule), "library", schema) == suspicious

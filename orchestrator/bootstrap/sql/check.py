@@ -1,4 +1,4 @@
-"""`sql check`: what the gate and the policy say of a query, without running it."""
+"""`sql check`: what the gate, the policy and SQLite say of a query, without computing a row of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Literal
 
 from orchestrator.bootstrap.sql.opening import OpenFor, open_database, require_file
 from orchestrator.domain.data_access import Access
+from orchestrator.domain.sql import QueryStatus
 from orchestrator.sql import gate
 from orchestrator.sql.reads import named_columns
 
@@ -18,7 +19,7 @@ class Checked:
     """What is said of a query."""
 
     database: str
-    refused_by: Literal["gate", "policy"] | None
+    refused_by: Literal["gate", "policy", "sqlite"] | None
     """None: it is allowed."""
     reason: str = ""
     is_ordered: bool = False
@@ -30,7 +31,7 @@ class Checked:
 
 
 def check_query(sql: str, path: Path, opener: OpenFor) -> Checked:
-    """Ask the gate, which needs nothing, and then the policy, which needs to know what is in the database.
+    """Ask the gate, which needs nothing, then the policy and SQLite, which need to know what is in the database.
 
     Args:
         sql: Untrusted.
@@ -46,14 +47,20 @@ def check_query(sql: str, path: Path, opener: OpenFor) -> Checked:
     except gate.Refusal as refusal:
         return Checked(database=path.stem, refused_by="gate", reason=refusal.reason)
     with open_database(path, "check", opener) as database:
+        refused_by: Literal["policy", "sqlite"] | None = None
         reason = ""
         try:
-            database.check(sql)
+            # No row of it is computed; but SQLite looks every name up.
+            wrapped = f"SELECT * FROM (\n{database.check(sql)}\n) LIMIT 0"  # noqa: S608 - it has passed the gate
+            prepared = database.query(wrapped, attempt_id="check")
         except gate.Refusal as refusal:
-            reason = refusal.reason
+            refused_by, reason = "policy", refusal.reason
+        else:
+            if prepared.status is QueryStatus.ERROR:
+                refused_by, reason = "sqlite", prepared.message
         return Checked(
             database=database.name,
-            refused_by="policy" if reason else None,
+            refused_by=refused_by,
             reason=reason,
             is_ordered=statement.has_top_level_order,
             reads=named_columns(statement, database.description.schema),

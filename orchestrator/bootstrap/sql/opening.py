@@ -52,6 +52,8 @@ def open_database(path: Path, command: str, opener: OpenFor) -> Iterator[Sandbox
             store = DatabaseStore(bench.sandbox, home=writable_home(opener.places), image_digest=bench.images.digest)
             seconds = predicted_seconds(opener.policy, path.stem, QUERY_SECONDS)
             with store.open(path, path.stem, Domain.PREDICTED, run_id=run_id, query_seconds=seconds) as database:
+                for suspicion in database.suspicions:
+                    opener.note(suspicion)
                 yield database
     except EvolvariumError as error:
         if opener.token.is_cancelled and not isinstance(error, Cancelled):
