@@ -119,6 +119,20 @@ class _Reader(SQLiteParser):
             join.set("using", self._parse_using_identifiers())
         return join
 
+    def _parse_limit(
+        self,
+        this: exp.Expr | None = None,
+        top: bool = False,  # noqa: ARG002 - of other dialects
+        skip_limit_token: bool = False,
+    ) -> exp.Expr | None:
+        # SQLite takes any expression here; elsewhere a `%` after it means a percentage.
+        if not (skip_limit_token or self._match(TokenType.LIMIT)):
+            return this
+        expression, offset = self._parse_disjunction(), None
+        if self._match(TokenType.COMMA):
+            expression, offset = self._parse_disjunction(), expression
+        return exp.Limit(this=this, expression=expression, offset=offset)
+
 
 def _syntax_error(error: ParseError) -> str:
     details = error.errors[0] if error.errors else {}

@@ -66,6 +66,9 @@ select not exists (select 1), exists (select 1 from t where t.a = 1), (((select 
 select count(distinct a), group_concat(a, ', ') from t
 select a == b, a <> b, a != b, a is b, a is not b, a is not distinct from b, a is null, a is not null from t
 select a from t limit 5, 10
+select a from t order by a limit 2 - (select count(*) from t) % 2 offset (select (count(*) - 1) / 2 from t)
+select a from t limit 10 % 3, 7 % 2
+select a from t limit 1 or 0 offset 1 + 1
 select a from t limit (select 2) offset 1
 select -1, +1, ~1, not 1, - -1, 1 - -2, a % 2, a / 2, a || b, a & 1, a | 1, a << 1, a >> 1 from t
 select case a when 1 then 2 else 3 end, case when a > 1 then 'x' end from t
