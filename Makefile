@@ -16,7 +16,8 @@ PARALLEL := -n auto --dist loadfile
 # What `make demo` runs: once with experiments, once without.
 DEMO_ARGS ?= online_bin_packing --public-seed --seed 1 --commits 8 --migration-interval 3
 
-# What the benchmark of `make demo-sql` measures.
+# Where `make demo-sql` puts its database and questions, and what its benchmark measures.
+SHOP ?= demo_shop
 DEMO_SQL_ARGS ?= --seed 1
 
 .PHONY: help setup engine images demo demo-sql test test-slow check redteam bench results clean
@@ -64,21 +65,21 @@ demo: images ## Watch three islands evolve a bin-packing heuristic, with and wit
 
 demo-sql: images ## Ask a small web shop in plain words, once under a policy that hides columns, and measure it.
 	@echo "Three questions, one check and a benchmark of 60 questions, about two minutes on two processors in all."
-	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; shop=$$folder/shop/web_shop.sqlite; \
-		$(BIN)/python -c 'import sys; from pathlib import Path; from orchestrator.sql.demo import write_demo; write_demo(Path(sys.argv[1]))' "$$folder/shop"; \
-		show() { echo; echo "\$$ evolvarium sql $$*"; }; \
+	@test -d $(SHOP) || $(BIN)/python -c 'import sys; from pathlib import Path; from orchestrator.sql.demo import write_demo; write_demo(Path(sys.argv[1]))' $(SHOP)
+	@show() { echo; echo "\$$ evolvarium sql $$*"; }; \
 		refused() { code=$$?; if [ $$code -ne 1 ]; then exit $$code; fi; }; \
-		show ask '"How many customers live in Oslo?"' --db web_shop.sqlite --candidates 4 --explain; \
-		$(EVOLVARIUM) sql ask "How many customers live in Oslo?" --db "$$shop" --candidates 4 --explain; \
-		show ask '"List the email of every customer who lives in Oslo."' --db web_shop.sqlite; \
-		$(EVOLVARIUM) sql ask "List the email of every customer who lives in Oslo." --db "$$shop"; \
-		show ask '"List the email of every customer who lives in Oslo."' --db web_shop.sqlite --policy web_shop; \
-		$(EVOLVARIUM) sql ask "List the email of every customer who lives in Oslo." --db "$$shop" --policy web_shop || refused; \
-		show check '"SELECT email FROM customers"' --db web_shop.sqlite --policy web_shop; \
-		$(EVOLVARIUM) sql check "SELECT email FROM customers" --db "$$shop" --policy web_shop || refused; \
-		show bench --dataset jsonl --root questions.jsonl $(DEMO_SQL_ARGS); \
-		if [ -t 1 ]; then $(EVOLVARIUM) sql bench --dataset jsonl --root "$$folder/shop/questions.jsonl" $(DEMO_SQL_ARGS); \
-		else $(EVOLVARIUM) sql bench --dataset jsonl --root "$$folder/shop/questions.jsonl" $(DEMO_SQL_ARGS) 2>&1 >/dev/null; fi
+		show ask '"How many customers live in Oslo?"' --db $(SHOP)/web_shop.sqlite --candidates 4 --explain; \
+		$(EVOLVARIUM) sql ask "How many customers live in Oslo?" --db $(SHOP)/web_shop.sqlite --candidates 4 --explain; \
+		show ask '"List the email of every customer who lives in Oslo."' --db $(SHOP)/web_shop.sqlite; \
+		$(EVOLVARIUM) sql ask "List the email of every customer who lives in Oslo." --db $(SHOP)/web_shop.sqlite; \
+		show ask '"List the email of every customer who lives in Oslo."' --db $(SHOP)/web_shop.sqlite --policy web_shop; \
+		$(EVOLVARIUM) sql ask "List the email of every customer who lives in Oslo." --db $(SHOP)/web_shop.sqlite --policy web_shop || refused; \
+		show check '"SELECT email FROM customers"' --db $(SHOP)/web_shop.sqlite --policy web_shop; \
+		$(EVOLVARIUM) sql check "SELECT email FROM customers" --db $(SHOP)/web_shop.sqlite --policy web_shop || refused; \
+		show bench --dataset jsonl --root $(SHOP)/questions.jsonl $(DEMO_SQL_ARGS); \
+		if [ -t 1 ]; then $(EVOLVARIUM) sql bench --dataset jsonl --root $(SHOP)/questions.jsonl $(DEMO_SQL_ARGS); \
+		else $(EVOLVARIUM) sql bench --dataset jsonl --root $(SHOP)/questions.jsonl $(DEMO_SQL_ARGS) 2>&1 >/dev/null; fi
+	@echo; echo "The shop and its questions are in $(SHOP)/; 'evolvarium show latest' prints the tables again."
 
 test: images ## Run the whole test suite, except what is slow or spends money.
 	$(PYTEST) $(PARALLEL) -m "not slow and not live" tests/unit tests/contract $(PYTEST_ARGS)
@@ -105,5 +106,5 @@ results: images ## Measure the methods against their targets; takes hours.
 	$(BIN)/python -m tests.bench.results
 
 clean: ## Remove the virtual environment and every cache; images and runs stay.
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist ./*.egg-info
+	rm -rf $(VENV) $(SHOP) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist ./*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
