@@ -12,6 +12,7 @@ from orchestrator.errors import RunStateError
 from orchestrator.methods.agentic_evolve import read_history
 from orchestrator.methods.agentic_evolve.statistics import CrossIslandReads, best_so_far, cross_island_reads
 from orchestrator.storage.journal import SqliteJournal
+from tests.memory_journal import Killed
 
 SMALL = {"commits_per_island": 6, "migration_interval": 2, "requests_per_island": 20}
 
@@ -97,7 +98,7 @@ def test_an_unfinished_run_has_a_history(kit: Any) -> None:
     with pytest.raises(RunStateError, match="holds no run"):
         read_history(lab.journal)
     lab.light(90)
-    with pytest.raises(kit.Killed):
+    with pytest.raises(Killed):
         lab.run()
     history = lab.history
     assert history.initial is not None
@@ -117,7 +118,7 @@ def test_a_run_in_a_file_is_the_run_in_memory_also_when_it_is_killed_on_the_way(
             if touches is None:
                 assert lab.run() == result
             else:
-                with pytest.raises(kit.Killed):
+                with pytest.raises(Killed):
                     lab.run()
     with SqliteJournal(tmp_path / "run.sqlite", read_only=True) as journal:
         assert read_history(journal).result("run-1") == result

@@ -12,6 +12,7 @@ from orchestrator.domain.budgets import Budget
 from orchestrator.errors import BudgetExhausted, Cancelled, EvaluatorError, ModelError, RunStateError, SandboxError
 from orchestrator.methods.agentic_evolve import Settings
 from orchestrator.search.replay import Mode
+from tests.memory_journal import Killed
 
 TINY = {"commits_per_island": 3, "migration_interval": 2, "requests_per_island": 8, "islands": 2}
 SMALL = {"commits_per_island": 4, "migration_interval": 2, "requests_per_island": 16, "islands": 3}
@@ -28,7 +29,7 @@ def killed_once(kit: Any, touches: int, **settings: Any) -> tuple[Any, bool]:
     lab.light(touches)
     try:
         lab.run()
-    except kit.Killed:
+    except Killed:
         lab.light(None)
         return lab, True
     return lab, False
@@ -77,7 +78,7 @@ def test_killed_again_and_again_a_run_is_the_same(kit: Any) -> None:
         try:
             assert lab.run() == result
             break
-        except kit.Killed:
+        except Killed:
             kills += 1
     assert kills > 5
     assert state(lab) == state(undisturbed)
@@ -94,7 +95,7 @@ def test_a_call_lost_in_a_crash_is_charged_at_its_reservation_and_asked_again(ki
         lab = kit.Lab(**SMALL)
         lab.model.is_repeatable = False
         lab.light(touches)
-        with pytest.raises(kit.Killed):
+        with pytest.raises(Killed):
             lab.run()
         lab.light(None)
         in_flight = [k for k in lab.journal.entries if k.endswith("/sent") and k[:-5] not in lab.journal.entries]

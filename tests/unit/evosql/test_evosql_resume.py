@@ -16,6 +16,7 @@ from orchestrator.errors import BudgetExhausted, Cancelled, ModelError, RunState
 from orchestrator.methods.evosql import Ending, QuestionView, explain
 from orchestrator.search.replay import Mode
 from orchestrator.storage.journal import SqliteJournal, check_key
+from tests.memory_journal import Killed
 
 TINY = {"candidates": 2, "rounds": 2}
 
@@ -91,7 +92,7 @@ def test_killed_at_every_single_point_and_resumed_it_comes_to_the_same(
         try:
             found.everything()
             was_killed = False
-        except kit.Killed:
+        except Killed:
             pass
         found.light(None)
         in_flight = [key for key in found.keys if key.endswith("/sent") and key[:-5] not in found.journal.entries]
