@@ -134,6 +134,18 @@ def _used(engine: Engine, orphans: Collection[str]) -> set[str]:
 
 
 def _verify(engine: Engine, containers: list[str], volumes: list[str]) -> None:
+    """See to it that all of it is gone: what its dead owner had just asked to start can come back once.
+
+    Raises:
+        SandboxError: Something is still there, however often it was removed.
+    """
+    for _ in range(MAX_PASSES):
+        left = [container for container in containers if engine.inspect(container) is not None]
+        if not left:
+            break
+        time.sleep(SETTLE_SECONDS)
+        for container in left:
+            engine.remove(container)
     left = [container[:12] for container in containers if engine.inspect(container) is not None]
     left += [volume for volume in volumes if engine.volume(volume) is not None]
     if left:

@@ -300,7 +300,7 @@ def test_f8_only_safe_relative_paths_are_imported(sandbox: DockerSandbox, path: 
 # Owners that die
 
 OWNER = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from orchestrator.domain.policies import Purpose
 from orchestrator.ports import SessionRequest
@@ -308,6 +308,7 @@ from orchestrator.sandbox.adapter import DockerSandbox
 from orchestrator.sandbox.engine import Engine
 from orchestrator.sandbox.policy_files import load_policy
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests were started in the background
 run, policy, image = sys.argv[1:]
 class Images:
     def digest(self, role): return image
