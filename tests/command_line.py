@@ -49,11 +49,11 @@ class CommandLine:
                 shutil.copy(home / name, folder / name)
         return cls(folder)
 
-    def call(self, *arguments: str) -> Ended:
+    def call(self, *arguments: str, **environment: str) -> Ended:
         """Run a command to its end."""
         done = subprocess.run(
             [*COMMAND, *arguments],
-            env=self._environment(),
+            env=self._environment(**environment),
             capture_output=True,
             text=True,
             timeout=SECONDS,
@@ -102,9 +102,9 @@ class CommandLine:
         with RunStore(self.home).open(run_id, read_only=True) as journal:
             return dict(journal.records())
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, **more: str) -> dict[str, str]:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        return {**os.environ, "EVOLVARIUM_HOME": str(self.home), "PYTHONPATH": path}
+        return {**os.environ, "EVOLVARIUM_HOME": str(self.home), "PYTHONPATH": path, **more}
 
 
 def wait_until(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from orchestrator.bootstrap.places import Places
 from orchestrator.errors import Cancelled, EvolvariumError, RunStateError
@@ -76,6 +77,19 @@ def find_run(store: RunStore, name: str) -> str:
         msg = f"{name!r} begins the ids of several runs: {', '.join(matches)}; give more of it"
         raise RunStateError(msg)
     return matches[0] if matches else store.folder(name).name
+
+
+def header_of(run_id: str, journal: Journal) -> Mapping[str, Any]:
+    """The record of what was asked for.
+
+    Raises:
+        RunStateError: The run ended before it was written.
+    """
+    header = journal.get("run")
+    if header is None:
+        msg = f"run {run_id} ended before it began; remove it with `evolvarium runs remove {run_id}`"
+        raise RunStateError(msg)
+    return header
 
 
 def kind_of(journal: Journal) -> str:

@@ -16,7 +16,7 @@ from orchestrator.bootstrap.ledger import RememberingLedger
 from orchestrator.bootstrap.models import REPLAY_PREFIX, find_model
 from orchestrator.bootstrap.places import Places, writable_home
 from orchestrator.bootstrap.policies import find_policy
-from orchestrator.bootstrap.runs import SEARCH, find_run, kind_of, new_run, run_store
+from orchestrator.bootstrap.runs import SEARCH, find_run, header_of, kind_of, new_run, run_store
 from orchestrator.bootstrap.splits import split_store, unused_data
 from orchestrator.bootstrap.turns import AnalystInTurn, EvaluatorInTurn, Turns
 from orchestrator.domain.budgets import Budget
@@ -191,14 +191,11 @@ def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
 
 def _recorded(places: Places, run_id: str, journal: Journal) -> _Run:
     """A run as its record says; its task as it is now."""
-    header = journal.get("run")
+    header = header_of(run_id, journal)
     if kind_of(journal) != SEARCH:
         msg = f"run {run_id} is a Text-to-SQL bench, which cannot be replayed; `evolvarium show {run_id}` shows it"
         raise RunStateError(msg)
     try:
-        if header is None:
-            msg = f"run {run_id} ended before it began; remove it with `evolvarium runs remove {run_id}`"
-            raise RunStateError(msg)
         choices = Choices.model_validate(header["choices"])
         settings = Settings.model_validate(header["settings"])
         require_conditions(header)

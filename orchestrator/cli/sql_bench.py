@@ -16,7 +16,7 @@ from orchestrator.bootstrap.sql.bench import Begun, BenchEnded, BenchWatch, begi
 from orchestrator.bootstrap.sql.choices import QUERY_SECONDS, BenchChoices, Layout, SqlBudget, methods_of, settings_of
 from orchestrator.bootstrap.sql.results import read_bench
 from orchestrator.cli.files import require_target, write_text
-from orchestrator.cli.options import Home, Json, PolicyName, RuntimeName, finite, path_given
+from orchestrator.cli.options import Home, Json, PolicyName, RuntimeName, path_given
 from orchestrator.cli.sql_endings import exit_as, explained
 from orchestrator.cli.sql_options import (
     Assignments,
@@ -26,6 +26,8 @@ from orchestrator.cli.sql_options import (
     CriticModel,
     GeneratorModel,
     Mode,
+    QuerySeconds,
+    QuestionsAtOnce,
     Rounds,
     Scores,
     Seed,
@@ -70,21 +72,10 @@ def bench(  # noqa: PLR0913 - one parameter per option
     critic_mode: Mode = None,
     critic_scores: Scores = None,
     assignments: Assignments = None,
-    query_seconds: Annotated[
-        float,
-        typer.Option(
-            min=0.1,
-            max=600,
-            help="Computing time of a predicted query; at most half of what the policy grants, the gold query's limit.",
-            callback=finite,
-        ),
-    ] = QUERY_SECONDS,
+    query_seconds: QuerySeconds = QUERY_SECONDS,
     budget_usd: BudgetUsd = None,
     budget_tokens: BudgetTokens = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, max=256, help="Questions at once; default: one per processor.", show_default=False),
-    ] = None,
+    workers: QuestionsAtOnce = None,
     run_id_file: Annotated[
         Path | None,
         typer.Option(

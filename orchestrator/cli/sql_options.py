@@ -68,3 +68,18 @@ BudgetUsd = Annotated[
 BudgetTokens = Annotated[
     int | None, typer.Option(min=0, help="Stop before using more tokens than this.", show_default=False)
 ]
+QuerySeconds = Annotated[
+    float,
+    typer.Option(
+        min=0.1,
+        max=600,
+        help="Computing time of a predicted query; at most half of what the policy grants, the gold query's limit.",
+        callback=finite,
+    ),
+]
+QuestionsAtOnce = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, max=256, help="Questions at once; default: one per processor.", show_default=False
+    ),
+]

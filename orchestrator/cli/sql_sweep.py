@@ -18,9 +18,16 @@ from orchestrator.bootstrap.sql.sweep_choices import SweepChoices
 from orchestrator.bootstrap.sql.sweep_file import load_sweep
 from orchestrator.bootstrap.sql.sweep_results import read_sweep
 from orchestrator.cli.files import require_target, write_text
-from orchestrator.cli.options import Force, Home, Json, PolicyName, RuntimeName, finite, path_given
+from orchestrator.cli.options import Force, Home, Json, PolicyName, RuntimeName, path_given
 from orchestrator.cli.sql_endings import exit_as, explained
-from orchestrator.cli.sql_options import BudgetTokens, BudgetUsd, CriticModel, GeneratorModel
+from orchestrator.cli.sql_options import (
+    BudgetTokens,
+    BudgetUsd,
+    CriticModel,
+    GeneratorModel,
+    QuerySeconds,
+    QuestionsAtOnce,
+)
 from orchestrator.cli.sql_sweep_documents import SqlSweepDocument
 from orchestrator.cli.sql_sweep_progress import SweepLines
 from orchestrator.cli.sql_sweep_summaries import sweep_document
@@ -55,21 +62,10 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     critic_model: CriticModel = None,
     policy: PolicyName = "default",
     runtime: RuntimeName = None,
-    query_seconds: Annotated[
-        float,
-        typer.Option(
-            min=0.1,
-            max=600,
-            help="Computing time of a predicted query; at most half of what the policy grants.",
-            callback=finite,
-        ),
-    ] = QUERY_SECONDS,
+    query_seconds: QuerySeconds = QUERY_SECONDS,
     budget_usd: BudgetUsd = None,
     budget_tokens: BudgetTokens = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, max=256, help="Questions at once; default: one per processor.", show_default=False),
-    ] = None,
+    workers: QuestionsAtOnce = None,
     output: Annotated[
         Path | None,
         typer.Option(

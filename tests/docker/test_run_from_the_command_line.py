@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import secrets
-import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,11 +17,11 @@ from orchestrator.sandbox.engine import Engine
 from orchestrator.sandbox.images import ImageStore
 from orchestrator.sandbox.owners import CONTAINER_KIND, KIND, RUN
 from orchestrator.storage.runs import RunStore
+from tests.command_line import SECONDS, CommandLine, wait_until
 
 pytestmark = pytest.mark.docker
 
 ROOT = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-c", "from orchestrator.cli.main import main; main()")
 TINY = (
     *("run", "online_bin_packing", "--public-seed", "--seed", "1"),
     *("--islands", "2", "--commits", "2", "--analyses", "1"),
@@ -43,56 +38,11 @@ SMALLEST = (
     "--final-splits",
     "none",
 )
-SECONDS = 240
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A command that has ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The last line of stdout."""
-        document: dict[str, Any] = json.loads(self.out.splitlines()[-1])
-        return document
-
-
-@dataclass(frozen=True)
-class Installation:
+class Installation(CommandLine):
     """A home whose images are built, and the command line that uses it."""
-
-    home: Path
-
-    def environment(self, **more: str) -> dict[str, str]:
-        return {**os.environ, "EVOLVARIUM_HOME": str(self.home), "PYTHONPATH": str(ROOT), **more}
-
-    def call(self, *arguments: str, **environment: str) -> Ended:
-        done = subprocess.run(
-            [*COMMAND, *arguments],
-            env=self.environment(**environment),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*COMMAND, *arguments],
-            env=self.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def runs(self) -> list[str]:
-        return [info.id for info in RunStore(self.home).list() if info.created_at is not None]
 
     def candidates(self, run_id: str) -> dict[str, tuple[str, Mapping[str, float] | None]]:
         """Digest and metrics of every candidate by id."""
@@ -104,21 +54,12 @@ class Installation:
             if entry is not None
         }
 
-    def steps(self, run_id: str) -> int:
-        """How many records its journal has."""
-        with RunStore(self.home).open(run_id, read_only=True) as journal:
-            return sum(1 for _ in journal.records())
-
 
 @pytest.fixture(scope="module")
 def installation(home: Path, images: ImageStore, tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """Shares the images that are built, and what is proved, with the home of all tests."""
     images.verify()
-    own = tmp_path_factory.mktemp("installation")
-    for name in ("images.lock.json", "proofs.json"):
-        if (home / name).exists():
-            shutil.copy(home / name, own / name)
-    return Installation(own)
+    return Installation(CommandLine.beside(home, tmp_path_factory.mktemp("installation")).home)
 
 
 @pytest.fixture(scope="module")
@@ -174,11 +115,11 @@ def test_a_replay_gives_the_same_archive_without_an_engine(
 def test_killed_at_random_moments_a_resumed_run_comes_to_the_same_end(
     installation: Installation, undisturbed: dict[str, Any], left: Callable[[str], int], kills: int
 ) -> None:
-    total = installation.steps(undisturbed["run"])
+    total = len(installation.records(undisturbed["run"]))
     moments = sorted(secrets.SystemRandom().sample(range(2, total - 2), kills))
-    run_id = _killed_at(installation, TINY, moments[0])
+    run_id = installation.killed_at(moments[0], *TINY)
     for moment in moments[1:]:
-        _killed_at(installation, ("resume", run_id), moment)
+        installation.killed_at(moment, "resume", run_id)
     ended = installation.call("resume", run_id)
     assert ended.code == 0, (moments, ended.err)
     assert installation.candidates(run_id) == installation.candidates(undisturbed["run"]), moments
@@ -192,8 +133,8 @@ def test_an_interrupted_run_leaves_no_container_and_says_how_to_go_on(
     installation: Installation, left: Callable[[str], int], signals: list[signal.Signals]
 ) -> None:
     process = installation.start(*TINY)
-    run_id = _new_run(installation, process)
-    _wait_until(process, lambda: left(run_id) > 0)
+    run_id = installation.new_run(process)
+    wait_until(process, lambda: left(run_id) > 0)
     time.sleep(1)
     for number in signals:
         process.send_signal(number)
@@ -302,39 +243,9 @@ def test_the_doctor_finds_an_installation_that_works_ready(installation: Install
 def test_a_run_in_use_cannot_be_resumed_or_removed(installation: Installation) -> None:
     process = installation.start(*TINY)
     try:
-        run_id = _new_run(installation, process)
+        run_id = installation.new_run(process)
         assert installation.call("resume", run_id).code == 2
         assert installation.call("runs", "remove", run_id, "--yes").code == 2
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=SECONDS)
-
-
-def _killed_at(installation: Installation, arguments: tuple[str, ...], steps: int) -> str:
-    """Start a command and kill it, without any warning, once its run has this many records."""
-    process = installation.start(*arguments)
-    run_id = arguments[1] if arguments[0] == "resume" else _new_run(installation, process)
-    _wait_until(process, lambda: installation.steps(run_id) >= steps)
-    process.kill()
-    process.communicate(timeout=SECONDS)
-    return run_id
-
-
-def _new_run(installation: Installation, process: subprocess.Popen[str]) -> str:
-    """The run that a command makes, once it has begun."""
-    known = {run for run in installation.runs() if installation.steps(run)}
-    found: set[str] = set()
-
-    def has_begun() -> bool:
-        found.update(run for run in set(installation.runs()) - known if installation.steps(run))
-        return bool(found)
-
-    _wait_until(process, has_begun)
-    return found.pop()
-
-
-def _wait_until(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while process.poll() is None and not condition():
-        assert time.monotonic() < deadline, "it takes too long"
-        time.sleep(0.05)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator.bootstrap.header import program_version
-from orchestrator.bootstrap.runs import SQL_BENCH, kind_of
+from orchestrator.bootstrap.runs import SQL_BENCH, header_of, kind_of
 from orchestrator.bootstrap.sql.choices import BenchChoices
 from orchestrator.bootstrap.sql.data import BenchData, view_of
 from orchestrator.errors import RunStateError
@@ -130,10 +130,7 @@ def read_header(run_id: str, journal: Journal) -> tuple[Mapping[str, Any], Bench
     Raises:
         RunStateError: The run is no bench, or its record is missing or of another version.
     """
-    header = journal.get("run")
-    if header is None:
-        msg = f"run {run_id} ended before it began; remove it with `evolvarium runs remove {run_id}`"
-        raise RunStateError(msg)
+    header = header_of(run_id, journal)
     if kind_of(journal) != SQL_BENCH:
         msg = f"run {run_id} is no Text-to-SQL bench; `evolvarium runs list` says what it is"
         raise RunStateError(msg)

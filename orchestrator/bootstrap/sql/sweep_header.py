@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.bootstrap.header import program_version
-from orchestrator.bootstrap.runs import SQL_SWEEP, kind_of
+from orchestrator.bootstrap.runs import SQL_SWEEP, header_of, kind_of
 from orchestrator.bootstrap.sql.bench import Opened
 from orchestrator.bootstrap.sql.data import view_of
 from orchestrator.bootstrap.sql.header import require_same
@@ -86,10 +86,7 @@ def read_sweep_header(run_id: str, journal: Journal) -> SweepHeader:
     Raises:
         RunStateError: The run is no sweep, or its record is missing or of another version.
     """
-    header = journal.get("run")
-    if header is None:
-        msg = f"run {run_id} ended before it began; remove it with `evolvarium runs remove {run_id}`"
-        raise RunStateError(msg)
+    header = header_of(run_id, journal)
     if kind_of(journal) != SQL_SWEEP:
         msg = f"run {run_id} is no Text-to-SQL sweep; `evolvarium runs list` says what it is"
         raise RunStateError(msg)
