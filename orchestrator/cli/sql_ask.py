@@ -36,7 +36,7 @@ from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.domain.sql import QueryResult
 from orchestrator.errors import BudgetExhausted, InputError
 from orchestrator.methods.evosql import Ending, Event, Progress
-from orchestrator.methods.evosql.execution import shown_cell
+from orchestrator.sql.shown_results import shown_cell
 
 _CELL_CHARACTERS = 200
 _MAX_QUESTION = 20_000

@@ -26,9 +26,9 @@ from orchestrator.methods.agentic_evolve.entries import (
 )
 from orchestrator.methods.agentic_evolve.events import Event
 from orchestrator.methods.agentic_evolve.migration import Migration
-from orchestrator.methods.agentic_evolve.tools import checked_arguments, refusal, success
-from orchestrator.methods.agentic_evolve.workspace import ToolError, Workspace
+from orchestrator.methods.agentic_evolve.workspace import Workspace
 from orchestrator.ports import AnalysisResult
+from orchestrator.search.tool_calls import ToolError, checked_arguments, refusal, success
 
 Tell = Callable[[Event, str], None]
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from orchestrator.domain.candidates import FileTree
 from orchestrator.errors import InputError, TaskError
+from orchestrator.search.tool_calls import ToolError
 
 ANALYSIS_FILE = "analysis.py"
 DATA_FOLDER = "data"
-
-
-class ToolError(InputError):
-    """Something an agent did wrong; the message is for the agent. Never leaves the method."""
 
 
 class Workspace:

@@ -13,7 +13,6 @@ from typing import Any
 
 from orchestrator.errors import BudgetExhausted, InputError
 from orchestrator.methods.evosql import texts
-from orchestrator.methods.evosql.answers import extract_sql
 from orchestrator.methods.evosql.asking import Asker, calls_of
 from orchestrator.methods.evosql.calls import Call, Phase
 from orchestrator.methods.evosql.candidates import Candidate
@@ -30,6 +29,7 @@ from orchestrator.search.memory import Entry, Memory
 from orchestrator.search.selection import draw_payload
 from orchestrator.search.streams import stream
 from orchestrator.search.utility import confidence_of
+from orchestrator.sql.answers import extract_sql
 
 EVOSQL = "evosql"
 SELF_EVOLUTION = "self-evolution"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from orchestrator.domain.sql import Cell, QueryResult, QueryStatus, RawText
+from orchestrator.domain.sql import QueryResult, QueryStatus
 from orchestrator.domain.sql_results import result_bytes
 from orchestrator.methods.evosql.candidates import Candidate, Execution
 from orchestrator.methods.evosql.context import QuestionContext
@@ -17,9 +15,8 @@ from orchestrator.search.replay import Record
 from orchestrator.sql.clusters import cluster_key
 from orchestrator.sql.gate import check
 from orchestrator.sql.normalisation import normalise
+from orchestrator.sql.shown_results import ShownBounds, shown_result
 
-_MESSAGE_CHARACTERS = 500
-_NAME_CHARACTERS = 200
 NO_QUERY = "the answer held no query"
 
 
@@ -91,7 +88,7 @@ def _record(sql: str, result: QueryResult, context: QuestionContext) -> Record:
         "status": result.status.value,
         "rows": len(result.rows),
         "cluster": _cluster(sql, result),
-        "shown": shown_result(result, context.settings),
+        "shown": shown_result(result, context.settings.shown_bounds),
         "result": context.ports.journal.put_blob(result_bytes(result)),
         "wall_seconds": round(result.wall_seconds, 4),
     }
@@ -128,45 +125,6 @@ def _not_run() -> Execution:
         status=result.status,
         evidence=Evidence.INVALID,
         cluster=_cluster("", result),
-        shown=shown_result(result, Settings()),
+        shown=shown_result(result, ShownBounds()),
         result=None,
     )
-
-
-def shown_result(result: QueryResult, settings: Settings) -> dict[str, Any]:
-    """What models see of a result, in JSON: bounded in rows, cells and characters, and always at least one row."""
-    rows: list[list[Any]] = []
-    room = settings.record_characters
-    for row in result.rows[: settings.record_rows]:
-        cells = [shown_cell(cell, settings.record_cell_characters) for cell in row]
-        room -= sum(len(str(cell)) + 2 for cell in cells)
-        if rows and room < 0:
-            break
-        rows.append(cells)
-    return {
-        "status": result.status.value,
-        "error": _cut(result.message, _MESSAGE_CHARACTERS),
-        "columns": [_cut(name, _NAME_CHARACTERS) for name in result.columns],
-        "rows": rows,
-        "row_count": len(result.rows),
-        "truncated": result.truncated,
-    }
-
-
-def shown_cell(cell: Cell, characters: int) -> int | float | str | None:
-    """A cell as JSON: long texts cut, blobs as SQLite literals, numbers that are not finite as words."""
-    match cell:
-        case float() if not math.isfinite(cell):
-            return str(cell)
-        case bytes():
-            return _cut(f"x'{cell[: characters // 2 + 1].hex()}'", characters)
-        case RawText():
-            return _cut(str(cell), characters)
-        case str():
-            return _cut(cell, characters)
-        case _:
-            return cell
-
-
-def _cut(text: str, characters: int) -> str:
-    return text if len(text) <= characters else text[: characters - 1] + "…"

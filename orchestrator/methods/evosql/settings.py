@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.search.agreement import Rules, TieBreak
 from orchestrator.search.utility import Weights
+from orchestrator.sql.shown_results import ShownBounds
 
 ONE_SCORE = ("score",)
 FOUR_SCORES = ("alignment", "schema", "logic", "completeness")
@@ -68,6 +69,13 @@ class Settings(BaseModel):
     def score_names(self) -> tuple[str, ...]:
         """What the critic is asked to score."""
         return ONE_SCORE if self.critic_scores == "one" else FOUR_SCORES
+
+    @property
+    def shown_bounds(self) -> ShownBounds:
+        """How much of a result models are shown."""
+        return ShownBounds(
+            rows=self.record_rows, cell_characters=self.record_cell_characters, characters=self.record_characters
+        )
 
     @property
     def rules(self) -> Rules:

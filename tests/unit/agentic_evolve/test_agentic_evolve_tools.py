@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.conversation import ToolCall
 from orchestrator.errors import TaskError
-from orchestrator.methods.agentic_evolve.workspace import ToolError, Workspace
+from orchestrator.methods.agentic_evolve.workspace import Workspace
+from orchestrator.search.tool_calls import ToolError
 
 
 def workspace(text: str = "a = 1\nb = 1\n", *, has_analysis: bool = True) -> Workspace:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.methods.evosql.answers import extract_choice, extract_sql, fenced_blocks
+from orchestrator.methods.evosql.answers import extract_choice
 from orchestrator.methods.evosql.critiques import read_critiques
 from orchestrator.methods.evosql.strict_json import JsonError, load_object
+from orchestrator.sql.answers import extract_sql, fenced_blocks
 
 GOOD = {
     "evaluations": [

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from orchestrator.domain.conversation import ToolCall, ToolResult, ToolSpec
-from orchestrator.methods.agentic_evolve.workspace import ToolError
+from orchestrator.errors import InputError
+
+
+class ToolError(InputError):
+    """Something an agent did wrong; the message is for the agent. Never leaves the method."""
 
 
 def checked_arguments(call: ToolCall, specs: Sequence[ToolSpec]) -> Mapping[str, str]:
