@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from orchestrator.domain.agent_packages import AgentPackage
 from orchestrator.domain.audit import AuditRecord
 from orchestrator.domain.budgets import Account, Spend
 from orchestrator.domain.candidates import FileTree
@@ -16,6 +17,7 @@ from orchestrator.domain.frames import Frame
 from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.policies import Limits, MountRole, Policy, Purpose
 from orchestrator.domain.sql import Description, QueryResult
+from orchestrator.domain.tool_runs import ToolRun
 from orchestrator.domain.verdicts import Verdict
 
 
@@ -227,6 +229,29 @@ class Analyst(Protocol):
         """Run `analysis.py` of `files` in a fresh container; the other files lie beside it.
 
         Raises:
+            SandboxError: The sandbox failed.
+            Cancelled: An operator asked to stop.
+        """
+        ...
+
+
+class DatabaseTools(Protocol):
+    """Runs packages' analysis tools. Thread-safe."""
+
+    def analyse(self, package: AgentPackage, database: Database, *, attempt_id: str, observe: bool = False) -> ToolRun:
+        """Run a package's tool on a database, twice, each time in a fresh container that sees nothing but both.
+
+        The database is what `database.digest` names: read-only, and without what the policy keeps back. Failing in any
+        way is a value.
+
+        Args:
+            package: Untrusted; the static screen comes first.
+            database: Of any domain; no query is run through it.
+            attempt_id: The journal id of the step it belongs to.
+            observe: Report what the tool does as well, and run it although the screen refuses it; slower, for audits.
+
+        Raises:
+            PolicyError: The policy does not grant tools.
             SandboxError: The sandbox failed.
             Cancelled: An operator asked to stop.
         """
