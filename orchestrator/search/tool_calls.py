@@ -42,6 +42,44 @@ def checked_arguments(call: ToolCall, specs: Sequence[ToolSpec]) -> Mapping[str,
     return arguments
 
 
+def replaced_once(text: str, old: str, new: str, *, file: str) -> str:
+    """A file's text with the only occurrence of a passage replaced.
+
+    Args:
+        text: Of the file.
+        old: The passage.
+        new: What takes its place.
+        file: Its name, for messages.
+
+    Raises:
+        ToolError: The passage is empty, absent, or occurs more than once.
+    """
+    if not old:
+        msg = "old is empty; give a passage of the file, or use write"
+        raise ToolError(msg)
+    first = text.find(old)
+    if first < 0:
+        msg = f"old does not occur in {file}; read the file and copy the passage exactly"
+        raise ToolError(msg)
+    if text.find(old, first + 1) >= 0:  # overlapping occurrences count, they are just as ambiguous
+        msg = f"old occurs more than once in {file}; give a longer passage"
+        raise ToolError(msg)
+    return text[:first] + new + text[first + len(old) :]
+
+
+def encoded(content: str, *, file: str) -> bytes:
+    """What a tool was given for a file, in UTF-8.
+
+    Raises:
+        ToolError: It cannot be encoded.
+    """
+    try:
+        return content.encode("utf-8")
+    except UnicodeEncodeError as error:
+        msg = f"the text for {file} has a character that UTF-8 cannot hold, at position {error.start}"
+        raise ToolError(msg) from error
+
+
 def success(call: ToolCall, text: str) -> ToolResult:
     """The answer to a call."""
     return ToolResult(call_id=call.id, text=text)

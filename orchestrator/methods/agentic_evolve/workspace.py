@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.domain.candidates import FileTree
 from orchestrator.errors import InputError, TaskError
-from orchestrator.search.tool_calls import ToolError
+from orchestrator.search.tool_calls import ToolError, encoded, replaced_once
 
 ANALYSIS_FILE = "analysis.py"
 DATA_FOLDER = "data"
@@ -48,11 +48,7 @@ class Workspace:
             ToolError: There may be no such file, or the text is too long or not encodable; nothing has changed.
         """
         self._check_name(file)
-        try:
-            data = content.encode("utf-8")
-        except UnicodeEncodeError as error:
-            msg = f"the text for {file} has a character that UTF-8 cannot hold, at position {error.start}"
-            raise ToolError(msg) from error
+        data = encoded(content, file=file)
         script = data if file == ANALYSIS_FILE else self.script
         tree = {**self.candidate, **({} if file == ANALYSIS_FILE else {file: data})}
         try:
@@ -70,18 +66,7 @@ class Workspace:
         Raises:
             ToolError: `old` is empty, absent or occurs more than once, or as for `write`; nothing has changed.
         """
-        text = self.read(file)
-        if not old:
-            msg = "old is empty; give a passage of the file, or use write"
-            raise ToolError(msg)
-        first = text.find(old)
-        if first < 0:
-            msg = f"old does not occur in {file}; read the file and copy the passage exactly"
-            raise ToolError(msg)
-        if text.find(old, first + 1) >= 0:  # overlapping occurrences count, they are just as ambiguous
-            msg = f"old occurs more than once in {file}; give a longer passage"
-            raise ToolError(msg)
-        return self.write(file, text[:first] + new + text[first + len(old) :])
+        return self.write(file, replaced_once(self.read(file), old, new, file=file))
 
     def for_analysis(self) -> FileTree:
         """Candidate and script together.
