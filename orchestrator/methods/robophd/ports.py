@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from orchestrator.domain.policies import Limits
 from orchestrator.methods.robophd.events import Progress
 from orchestrator.ports import Database, DatabaseTools, Journal, LanguageModel, Ledger
 from orchestrator.runtime.workers import CancelToken
@@ -59,6 +60,8 @@ class RunPorts:
     answerer: LanguageModel
     """Also analyses databases whose tool failed."""
     tools: DatabaseTools
+    tool_limits: Limits
+    """Of one run of a tool, for the evolver to know."""
     databases: Databases
     judge: ContestJudge
     journal: Journal
