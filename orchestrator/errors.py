@@ -50,7 +50,7 @@ class RunStateError(InputError):
 
 
 class PrerequisiteError(EvolvariumError):
-    """Something this machine must offer is missing; the message holds the remedy."""
+    """Something this machine must offer is missing, or the home cannot be written; the message holds the remedy."""
 
     exit_code = 3
 

@@ -248,7 +248,8 @@ class DatabaseTools(Protocol):
             package: Untrusted; the static screen comes first.
             database: Of any domain; no query is run through it.
             attempt_id: The journal id of the step it belongs to.
-            observe: Report what the tool does as well, and run it although the screen refuses it; slower, for audits.
+            observe: Report what the tool does as well, and run it although the screen refuses it: what it gave is then
+                told beside the findings. For audits.
 
         Raises:
             PolicyError: The policy does not grant tools.

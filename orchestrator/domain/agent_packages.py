@@ -111,6 +111,11 @@ class AgentPackage:
         return _text(self.tree, REASONING_FILE) if REASONING_FILE in self.tree else ""
 
 
+def is_tool_file(path: str) -> bool:
+    """Whether a package's file of this name is part of its tool."""
+    return _TOOL_FILE.fullmatch(path) is not None
+
+
 def manifest_bytes(manifest: Manifest) -> bytes:
     """A manifest as `agent.json`."""
     return (json.dumps(manifest.model_dump(mode="json"), indent=2) + "\n").encode()

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from orchestrator.domain.data_access import DataRule
 from orchestrator.domain.frames import MAX_BODY_BYTES, PREFIX
+from orchestrator.domain.releases import ReleaseRules
 from orchestrator.domain.written_settings import WrittenSettings
 
 MIB = 1 << 20
@@ -35,6 +36,8 @@ class Purpose(StrEnum):
     """Queries against one database."""
     DERIVE = "derive"
     """The rebuilding of one database without what the data rules keep back."""
+    TOOL = "tool"
+    """One run of a generated analysis tool on one database."""
 
 
 class MountRole(StrEnum):
@@ -166,6 +169,7 @@ _ALLOWED_MOUNTS = {
     Purpose.IMPORT: frozenset({MountRole.TARGET}),
     Purpose.SQL: frozenset({MountRole.DATABASE}),
     Purpose.DERIVE: frozenset[MountRole](),
+    Purpose.TOOL: frozenset({MountRole.DATABASE}),
 }
 
 
@@ -184,6 +188,8 @@ class Policy(WrittenSettings):
     """What may be read of which database; one that no rule names cannot be read."""
     disclosure: Disclosure = Disclosure()
     """What of a verdict may reach a model."""
+    release: ReleaseRules = ReleaseRules()
+    """Which exported packages may answer."""
     accept_unproven: frozenset[ProvenLimit] = frozenset()
     """Limits that this policy accepts without proof, each by name."""
 

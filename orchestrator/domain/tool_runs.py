@@ -68,6 +68,7 @@ class ToolRun:
     detail: str = ""
     """For a failure: what to know of it, for models as well: bounded, and without paths of this machine."""
     findings: tuple[ToolFinding, ...] = ()
+    """Of the static screen, the first twenty; beside a `text` only where the tool was observed."""
     outcomes: tuple[Outcome, ...] = ()
     """Of its containers: two where it was run twice, none where the screen refused it before it was run."""
     observation: ToolObservation | None = None

@@ -23,16 +23,18 @@ from orchestrator.evaluation.database_files import NAME, DatabaseFile
 from orchestrator.evaluation.derivation import Derived, deriving
 from orchestrator.evaluation.descriptions import (
     Dropped,
+    absent,
     columns_kept,
     parse_description,
     parse_survey,
     with_dropped,
+    without_odd_names,
 )
 from orchestrator.evaluation.private import private_folder, read_private, write_private
 from orchestrator.evaluation.query_containers import Described, Mounted, describe
 from orchestrator.ports import Sandbox
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of what is remembered, and of how databases are derived; another number imports everything anew."""
 _MAX_RECORD_BYTES = 64 << 20
 
@@ -49,6 +51,8 @@ class ImportedDatabase:
     """Before anything was hidden: what a refusal may name."""
     description: Description
     access: Access
+    absent: Mapping[str, str]
+    """Folded name of each table and view that is in none of the two schemas, to why it was left out."""
 
 
 class _Record(BaseModel):
@@ -56,7 +60,7 @@ class _Record(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    format: Literal[1]
+    format: Literal[2]
     volume: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     is_whole: bool
@@ -128,12 +132,13 @@ class Importer:
     def _import(self, source: DatabaseFile, number: int, rule: DataRule, run_id: str) -> _Record:
         attempt = f"import-{source.digest[7:19]}"
         with deriving(self._sandbox, source, run_id=run_id, attempt_id=attempt) as derivation:
-            original, surveyed = derivation.survey()
-            if not original.tables:
+            survey = derivation.survey()
+            if not survey.schema.tables:
                 msg = f"database {str(source.path)!r} holds no table"
                 raise InputError(msg)
-            access = access_of(number, rule, original)
-            keep = columns_kept(original, access) if access.hidden else None
+            access = _access(number, rule, survey.schema)
+            # A column that has no name escapes every rule, and a copy of the whole would have it.
+            keep = columns_kept(survey.schema, access) if access.hidden or survey.unnamed_columns else None
             if keep is not None and not keep:
                 msg = f"data rule {number} hides all of database {str(source.path)!r}; nothing could be asked of it"
                 raise InputError(msg)
@@ -147,7 +152,7 @@ class Importer:
             is_whole=keep is None,
             dropped=derived.dropped,
             sqlite_version=described.sqlite_version,
-            surveyed=surveyed.decode(),
+            surveyed=survey.body.decode(),
             described=described.body.decode(),
         )
 
@@ -164,9 +169,18 @@ def _database(record: _Record, number: int, rule: DataRule) -> ImportedDatabase:
     original = parse_survey(record.surveyed.encode())
     dropped: Dropped = record.dropped
     description = parse_description(record.described.encode(), sqlite_version=record.sqlite_version, dropped=dropped)
-    access = access_of(number, rule, original)
+    access = _access(number, rule, original)
     if not record.is_whole:
         access = with_dropped(access, original, description.schema, dropped)
     return ImportedDatabase(
-        volume=record.volume, sha256=record.sha256, original=original, description=description, access=access
+        volume=record.volume,
+        sha256=record.sha256,
+        original=original,
+        description=description,
+        access=access,
+        absent=absent(original, dropped),
     )
+
+
+def _access(number: int, rule: DataRule, original: Schema) -> Access:
+    return without_odd_names(access_of(number, rule, original), rule, original)

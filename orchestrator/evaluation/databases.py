@@ -26,6 +26,7 @@ from orchestrator.evaluation.query_containers import Job, Mounted, QueryContaine
 from orchestrator.ports import Sandbox
 from orchestrator.sql.access import refusal
 from orchestrator.sql.gate import Refusal, check
+from orchestrator.sql.reads import named_absent
 
 T = TypeVar("T")
 
@@ -183,10 +184,12 @@ class SandboxDatabase:
             sql: Untrusted.
 
         Raises:
-            Refusal: The gate or the policy refuses it.
+            Refusal: The gate or the policy refuses it, or it names what the import had to leave out.
         """
         statement = check(sql)
-        reason = refusal(statement, self._imported.original, self._imported.access)
+        reason = refusal(statement, self._imported.original, self._imported.access) or named_absent(
+            statement, self._imported.absent
+        )
         if reason is not None:
             raise Refusal(reason)
         return statement.text

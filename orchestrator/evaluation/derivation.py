@@ -23,6 +23,18 @@ _MAX_DROPPED = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What an original holds that can be named."""
+
+    schema: Schema
+    """Names, types and keys."""
+    body: bytes = field(repr=False)
+    """The same as JSON."""
+    unnamed_columns: int
+    """Columns of its tables beside them, which no query and no rule can name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
     """A complete database file, untrusted in all that it holds."""
 
@@ -41,16 +53,20 @@ class Derivation:
         self._source = source
         self._limits = limits
 
-    def survey(self) -> tuple[Schema, bytes]:
-        """Names, types and keys of everything in the original; as JSON, too.
+    def survey(self) -> Survey:
+        """Everything in the original.
 
         Raises:
             InputError: It cannot be read as a database.
             ProtocolError: What came is not understood.
             SandboxError: The sandbox failed.
         """
-        body = self._ask(Frame({"type": "survey"}), "surveyed").body
-        return parse_survey(body), body
+        frame = self._ask(Frame({"type": "survey"}), "surveyed")
+        unnamed = frame.head.get("unnamed_columns", 0)
+        if type(unnamed) is not int or unnamed < 0:
+            msg = f"a survey has {unnamed!r:.40} columns without a name"
+            raise ProtocolError(msg)
+        return Survey(schema=parse_survey(frame.body), body=frame.body, unnamed_columns=unnamed)
 
     def derive(self, keep: Mapping[str, Sequence[str]] | None) -> Derived:
         """A new database.

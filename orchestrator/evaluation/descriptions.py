@@ -8,12 +8,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from orchestrator.domain.data_access import Access, Hidden
+from orchestrator.domain.data_access import Access, DataRule, Hidden, folded
 from orchestrator.domain.sql import Column, Description, ForeignKey, Schema, Table
 from orchestrator.errors import ProtocolError
+from orchestrator.sql.quoting import is_exact, visible
 
 Dropped = tuple[tuple[str, str, str], ...]
 """What a derived database lacks beside the hidden columns: (kind, name, reason)."""
+_ODD = "has characters that cannot be seen"
 
 
 class _Strict(BaseModel):
@@ -98,6 +100,26 @@ def parse_description(body: bytes, *, sqlite_version: str, dropped: Dropped) -> 
     )
 
 
+def without_odd_names(access: Access, rule: DataRule, schema: Schema) -> Access:
+    """The same access; where the rule hides anything, columns and tables count as hidden whose names hide something.
+
+    A name with a control character, a space of no width or half a surrogate pair looks like another one, so that a
+    pattern written for what is seen does not match it.
+    """
+    if not (rule.deny or rule.redact or rule.tables != ("*",)):
+        return access
+    known = {(one.table, one.column) for one in access.hidden}
+    odd = tuple(
+        Hidden(table=table.name, column=column.name, rule=f"data rule {access.rule}, {visible(name)} {_ODD}")
+        for table in schema.tables
+        for column in table.columns
+        if (table.name, column.name) not in known
+        for name in [next((one for one in (table.name, column.name) if not is_exact(one)), "")]
+        if name
+    )
+    return replace(access, hidden=(*access.hidden, *odd))
+
+
 def columns_kept(schema: Schema, access: Access) -> dict[str, list[str]]:
     """Table to the columns that a rule leaves; a table of which nothing is left is not there."""
     hidden = {(one.table, one.column) for one in access.hidden}
@@ -128,6 +150,15 @@ def with_dropped(access: Access, before: Schema, after: Schema, dropped: Dropped
         for reason in [_why_lost(table.name, column.name, reasons)]
     )
     return replace(access, hidden=(*access.hidden, *lost))
+
+
+def absent(before: Schema, dropped: Dropped) -> dict[str, str]:
+    """Folded name of each table and view that is not even in the survey, to why it was left out."""
+    return {
+        folded(name): f"{kind} {name} was left out: {reason}"
+        for kind, name, reason in dropped
+        if kind in ("table", "view") and before.table(name) is None
+    }
 
 
 def _why_lost(table: str, column: str, reasons: Mapping[tuple[str, str], str]) -> str:

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orchestrator.domain.data_access import Access
 from orchestrator.domain.frames import Frame
@@ -28,6 +28,8 @@ EXAMPLES = 3
 """Literals of each column in a description."""
 VALUES = 2_000
 """Texts of each column in a description, at most."""
+DESCRIBE_SECONDS = 30.0
+"""Processor time for a description: our own work, so what a data rule grants to a query does not count."""
 MAX_QUERIES = 5_000
 """Of one container; then it is replaced."""
 WALL_FACTOR = 10
@@ -161,7 +163,11 @@ class QueryContainer:
             SandboxError: As `answer`.
             Cancelled: As `answer`.
         """
-        frame = self._ask(Frame({"type": "describe", "examples": EXAMPLES, "values": VALUES}), "described")
+        frame = self._answer_to(Frame({"type": "describe", "examples": EXAMPLES, "values": VALUES}), "described")
+        if isinstance(frame, Outcome) and frame.ending in _STATUSES:
+            limits = "the limits of purpose 'sql' do not suffice for it; grant more"
+            return Described(sqlite_version="", body=b"", failure=f"{_ending(frame)}: {limits}")
+        frame = _frame(frame)
         status, message = frame.head.get("status", "ok"), frame.head.get("message", "")
         return Described(
             sqlite_version=str(frame.head.get("sqlite"))[:40],
@@ -209,13 +215,14 @@ class QueryContainer:
             raise SandboxError(msg)
 
     def _ask(self, question: Frame, answer: str) -> Frame:
+        return _frame(self._answer_to(question, answer))
+
+    def _answer_to(self, question: Frame, answer: str) -> Frame | Outcome:
+        """The answer, or how the container ended instead."""
         self._session.send(question)
         frame = self._session.receive()
         if frame is None:
-            outcome = self._session.finish(Ending.NO_RESULT)
-            said = outcome.output[-200:].decode("utf-8", "replace")
-            msg = f"a container for queries ended, {outcome.ending.value} ({outcome.detail}): {said!r}"
-            raise SandboxError(msg)
+            return self._session.finish(Ending.NO_RESULT)
         if frame.type != answer:
             msg = f"a frame of type {frame.type!r:.80} came where {answer!r} was due"
             raise ProtocolError(msg)
@@ -233,12 +240,13 @@ class QueryContainer:
 
 
 def describe(sandbox: Sandbox, mounted: Mounted, *, run_id: str, attempt_id: str) -> Described:
-    """What a container of its own says of a database.
+    """What a container of its own says of a database, whatever its rule grants to queries.
 
     Raises:
         EvolvariumError: As `QueryContainer` and `QueryContainer.describe`.
     """
-    container = QueryContainer(sandbox, mounted, run_id=run_id, attempt_id=attempt_id)
+    access = replace(mounted.access, query_seconds=DESCRIBE_SECONDS)
+    container = QueryContainer(sandbox, replace(mounted, access=access), run_id=run_id, attempt_id=attempt_id)
     try:
         described = container.describe()
     except BaseException as error:
@@ -261,7 +269,17 @@ def sql_limits(sandbox: Sandbox) -> Limits:
     return grant.limits
 
 
+def _frame(answer: Frame | Outcome) -> Frame:
+    if isinstance(answer, Outcome):
+        said = answer.output[-200:].decode("utf-8", "replace")
+        msg = f"a container for queries ended, {answer.ending.value} ({answer.detail}): {said!r}"
+        raise SandboxError(msg)
+    return answer
+
+
 def _ended(outcome: Outcome) -> QueryResult:
-    status = _STATUSES.get(outcome.ending, QueryStatus.KILLED)
-    message = f"its container ended: {outcome.ending.value} ({outcome.detail})"
-    return QueryResult(status=status, message=message[:300])
+    return QueryResult(status=_STATUSES.get(outcome.ending, QueryStatus.KILLED), message=_ending(outcome))
+
+
+def _ending(outcome: Outcome) -> str:
+    return f"its container ended: {outcome.ending.value} ({outcome.detail})"[:300]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.domain.data_access import DataRule
-from orchestrator.domain.policies import MIB, Disclosure, Grant, Limits, MountRole, Policy, Purpose
+from orchestrator.domain.policies import Disclosure, Grant, Limits, MountRole, Policy, Purpose
+from orchestrator.domain.sizes import size_words
 from orchestrator.sandbox.settings import TARGETS, Blueprint, container_settings
 
 EXAMPLE_UID = 1_234_567
@@ -19,6 +20,7 @@ _SERVES = {
     Purpose.IMPORT: "the writing of data into a volume",
     Purpose.SQL: "queries against one database, of one trust domain",
     Purpose.DERIVE: "the rebuilding of one database, without what the policy keeps back",
+    Purpose.TOOL: "one run of a generated analysis tool on one database",
 }
 _CONTENT = {
     MountRole.TASK: "the task's evaluator and hidden data",
@@ -139,13 +141,17 @@ def _limits(limits: Limits, purpose: Purpose) -> tuple[str, ...]:
         ),
         *([loading] if purpose is Purpose.CANDIDATE else []),
         (
-            f"It has {_size(limits.memory_bytes)} of memory without swap, at most {limits.pids} processes and threads,"
-            f" and {_size(limits.tmpfs_bytes)} in at most {limits.tmpfs_inodes} files on its tmpfs, counted as memory."
+            f"It has {size_words(limits.memory_bytes)} of memory without swap, at most {limits.pids} processes and"
+            f" threads, and {size_words(limits.tmpfs_bytes)} in at most {limits.tmpfs_inodes} files on its tmpfs,"
+            " counted as memory."
         ),
-        f"Of what it prints {_size(limits.output_bytes)} are kept, and {_size(limits.output_kill_bytes)} kill it.",
         (
-            f"A frame has at most {_size(limits.frame_head_bytes)} of head and {_size(limits.frame_body_bytes)} of"
-            f" body, all frames together {_size(limits.channel_bytes)}."
+            f"Of what it prints {size_words(limits.output_bytes)} are kept, and"
+            f" {size_words(limits.output_kill_bytes)} kill it."
+        ),
+        (
+            f"A frame has at most {size_words(limits.frame_head_bytes)} of head and"
+            f" {size_words(limits.frame_body_bytes)} of body, all frames together {size_words(limits.channel_bytes)}."
         ),
         f"Unused it ends itself after {limits.idle_seconds:g} s.",
     )
@@ -160,8 +166,8 @@ def _data(number: int, rule: DataRule) -> tuple[str, ...]:
         *(f"Kept back is {_names(patterns)}, {why}." for patterns, why in hidden if patterns),
         *([_DERIVED] if any(patterns for patterns, _ in hidden) or "*" not in rule.tables else []),
         (
-            f"One result holds at most {rule.max_rows} rows and {_size(rule.max_bytes)}, what is over it is cut and"
-            f" flagged; one query computes for at most {rule.query_seconds:g} s."
+            f"One result holds at most {rule.max_rows} rows and {size_words(rule.max_bytes)}, what is over it is cut"
+            f" and flagged; one query computes for at most {rule.query_seconds:g} s."
         ),
     )
 
@@ -184,10 +190,6 @@ def _disclosure(disclosure: Disclosure) -> tuple[str, ...]:
             f" {disclosure.analysis_tail_characters} characters."
         ),
     )
-
-
-def _size(size_bytes: int) -> str:
-    return f"{size_bytes / MIB:g} MiB" if size_bytes >= MIB else f"{size_bytes / 1024:g} KiB"
 
 
 def _readable(settings: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from orchestrator.sandbox import image_rootfs, image_tree, image_wheels
 
 SOURCES = Path(__file__).resolve().parents[2] / "sandbox_images"
 INTERPRETER_FILE = "interpreter.Dockerfile"
+TAKEN = {"tool": {"analysis": ("processes.py",)}}
+"""Modules that a role's image takes from another one's runner, beside those that all take from `base`."""
 
 
 def role_inputs(sources: Path, role: str) -> dict[str, str]:
@@ -45,19 +47,25 @@ def changed_inputs(now: Mapping[str, str], then: Mapping[str, str]) -> list[str]
 
 
 def runner_files(sources: Path, role: str) -> dict[str, bytes]:
-    """The runner of an image: the shared modules of `base`, and the image's own, which come first where both have one.
+    """The runner of an image: the shared modules of `base`, what it takes from others, and its own, which come first.
 
     Raises:
         ImageMissing: The image has no runner.
     """
-    files: dict[str, bytes] = {}
-    for directory in (sources / "base" / "runner", sources / role / "runner"):
-        for path in sorted(directory.rglob("*.py")):
-            files[path.relative_to(directory).as_posix()] = path.read_bytes()
+    files = _modules(sources, "base")
+    for other, names in TAKEN.get(role, {}).items():
+        modules = _modules(sources, other)
+        files |= {name: modules[name] for name in names}
+    files |= _modules(sources, role)
     if not (sources / role / "runner" / "__main__.py").is_file():
         msg = f"no image {role!r}: {sources / role / 'runner' / '__main__.py'} does not exist"
         raise ImageMissing(msg)
     return files
+
+
+def _modules(sources: Path, role: str) -> dict[str, bytes]:
+    directory = sources / role / "runner"
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in sorted(directory.rglob("*.py"))}
 
 
 def file_digests(files: Mapping[str, bytes]) -> str:

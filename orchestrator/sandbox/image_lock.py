@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -121,15 +121,31 @@ def read_lock(home: Path) -> ImageLock:
 
 
 def write_lock(home: Path, lock: ImageLock) -> None:
-    """Replace the lock; readers see the old one or the new one, also after a crash."""
+    """Replace the lock; readers see the old one or the new one, also after a crash.
+
+    Raises:
+        PrerequisiteError: It cannot be written; the old one stays.
+    """
     path = home / LOCK_FILE
     temporary = path.with_name(f".{LOCK_FILE}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as handle:
-        handle.write(json.dumps(lock.model_dump(mode="json"), indent=1, sort_keys=True) + "\n")
-        handle.flush()
-        os.fsync(handle.fileno())
-    temporary.replace(path)
-    descriptor = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with temporary.open("w", encoding="utf-8") as handle:
+            handle.write(json.dumps(lock.model_dump(mode="json"), indent=1, sort_keys=True) + "\n")
+            handle.flush()
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+        _sync(home)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        msg = (
+            f"cannot write the image lock {path}: {error.strerror}; check permissions and disk space, then build again"
+        )
+        raise PrerequisiteError(msg) from error
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:

@@ -30,7 +30,7 @@ from orchestrator.sandbox.image_lock import (
 from orchestrator.sandbox.image_tree import describe
 from orchestrator.sandbox.image_wheels import fetch_wheels
 
-ROLES = ("base", "python", "analysis", "evaluator", "sql")
+ROLES = ("base", "python", "analysis", "evaluator", "sql", "tool")
 _PINNED = re.compile(r"\S+@sha256:[0-9a-f]{64}")
 
 

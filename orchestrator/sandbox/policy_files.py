@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from orchestrator.domain.data_access import DataRule
 from orchestrator.domain.policies import Disclosure, Grant, Limits, Policy
+from orchestrator.domain.releases import Approver, ReleaseRules
 from orchestrator.errors import InputError, PolicyError
 from orchestrator.runtime.strict_yaml import MAX_BYTES, load_yaml, shown
 from orchestrator.runtime.user_files import read_file
@@ -82,6 +83,8 @@ def _fields_beside(location: list[str]) -> list[str]:
         "limits": Limits,
         "data": DataRule,
         "disclosure": Disclosure,
+        "release": ReleaseRules,
+        "approvers": Approver,
     }
     for part in location[:-1]:
         here = nested.get(part, here)

@@ -1,4 +1,4 @@
-"""One container's use: frames, limits on time, and on every way out its end, its removal and its audit record."""
+"""One container's use: frames, and on every way out its end, its removal and its audit record."""
 
 from __future__ import annotations
 
@@ -6,36 +6,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from orchestrator.domain.audit import AuditRecord
 from orchestrator.domain.frames import Frame
 from orchestrator.domain.outcomes import Ending, Outcome
-from orchestrator.domain.policies import MIB
 from orchestrator.errors import Cancelled, EngineUnavailable, EvolvariumError, SandboxError
 from orchestrator.ports import SessionRequest
-from orchestrator.runtime.workers import Worker, spawn
 from orchestrator.sandbox.container import Container
 from orchestrator.sandbox.endings import Evidence, classify, foreign_act
 from orchestrator.sandbox.engine import Engine
-from orchestrator.sandbox.meters import Reading
 from orchestrator.sandbox.records import record_of
-from orchestrator.sandbox.starvation import Starvation
-
-WATCH_SECONDS = 0.1
-FIRST_WATCH_SECONDS = 0.01  # then twice as long each time, so that a short run has a reading, too
-MISSED_READINGS = 3
-_JOIN_SECONDS = 10.0
-
-
-@dataclass(slots=True)
-class _Limits:
-    """Which limits were met, each with a line on it."""
-
-    wall: str | None = None
-    cpu: str | None = None
-    processes: str | None = None
-    memory: str | None = None
+from orchestrator.sandbox.watch import Watch
 
 
 class ContainerSession:
@@ -61,23 +42,14 @@ class ContainerSession:
         """
         self._container = container
         self._channel = container.channel
-        self._limits = container.blueprint.limits
         self._request = request
         self._engine = engine
         self._policy_digest = policy_digest
         self._audit = audit
-        self._cpu_cap = self._limits.cpu_seconds
-        self._met = _Limits()
-        self._last: Reading | None = None
-        self._starvation = Starvation(self._limits.cpus)
-        self._watcher: Worker[None] | None = None
-        self._over = threading.Event()
+        self._watch = Watch(container)
         self._cancelled = threading.Event()
-        self._failure: SandboxError | None = None
         self._outcome: Outcome | None = None
         self._is_closed = False
-        self._started_at = time.monotonic()
-        self._started_time = time.time()
 
     @property
     def image_digest(self) -> str:
@@ -96,17 +68,17 @@ class ContainerSession:
         self._check()
         self._begin()
         while True:
-            frame = self._channel.receive(max(0.0, self._wall_deadline - time.monotonic()))
+            frame = self._channel.receive(self._watch.seconds_left)
             self._check()
             if frame is not None:
                 return frame
             if self._channel.has_ended:
                 return None
-            self._check_wall()
+            self._watch.check_wall()
 
     def cap_cpu(self, total_seconds: float) -> None:
         """As `ports.Session`."""
-        self._cpu_cap = min(total_seconds, self._limits.cpu_seconds)
+        self._watch.cap_cpu(total_seconds)
 
     def cancel(self) -> None:
         """As `ports.Session`."""
@@ -162,90 +134,25 @@ class ContainerSession:
     def _check(self) -> None:
         if self._cancelled.is_set():
             raise Cancelled(self._cancelled_message)
-        if self._failure is not None:
-            raise self._failure
-
-    @property
-    def _wall_deadline(self) -> float:
-        return self._started_at + self._limits.wall_seconds
+        if self._watch.failure is not None:
+            raise self._watch.failure
 
     def _begin(self) -> None:
-        """Start the clock and the watch, with the first frame."""
-        if self._watcher is None and not self._is_closed:
-            self._started_at, self._started_time = time.monotonic(), time.time()
-            self._watcher = spawn(f"watch-{self._container.name}", self._watch)
-
-    def _watch(self) -> None:
-        missed, pause = 0, FIRST_WATCH_SECONDS
-        while not self._over.wait(min(pause, max(0.0, self._wall_deadline - time.monotonic()))):
-            pause = min(WATCH_SECONDS, 2 * pause)
-            if self._channel.has_ended:
-                return
-            self._check_wall()
-            try:
-                reading = self._container.read()
-                self._judge(reading)
-                self._look_for_starvation(reading)
-                missed = 0
-            except (SandboxError, EngineUnavailable) as error:
-                missed += 1
-                if missed >= MISSED_READINGS:  # limits that cannot be watched are no limits
-                    self._failure = SandboxError(f"cannot watch {self._container.name}: {error}")
-                    self._channel.close()
-
-    def _check_wall(self) -> None:
-        if time.monotonic() >= self._wall_deadline and not self._channel.has_ended:
-            self._met.wall = f"ran for more than {self._limits.wall_seconds:g} s (wall_seconds)"
-            self._channel.close()
-
-    def _judge(self, reading: Reading | None) -> None:
-        """Keep a reading, and close the channel when it shows a limit met."""
-        if reading is None:
-            return
-        self._last = reading
-        if reading.out_of_memory:
-            self._met.memory = self._over_memory
-        elif reading.at_process_limit:
-            self._met.processes = f"wanted more than {self._limits.pids} processes and threads (pids)"
-        elif reading.cpu_seconds is not None and reading.cpu_seconds > self._cpu_cap:
-            limit = "cpu_seconds" if self._cpu_cap == self._limits.cpu_seconds else "load_cpu_seconds"
-            self._met.cpu = f"used more than {self._cpu_cap:g} s of CPU time ({limit})"
-        else:
-            return
-        self._channel.close()
-
-    @property
-    def _over_memory(self) -> str:
-        return f"wanted more than {self._limits.memory_bytes / MIB:g} MiB of memory (memory_bytes)"
-
-    def _look_for_starvation(self, reading: Reading | None) -> None:
-        """In the second half of its wall time, which code that computes never reaches on a machine with room for it."""
-        now = time.monotonic()
-        if reading is None or reading.cpu_seconds is None or now < self._started_at + self._limits.wall_seconds / 2:
-            return
-        wants_cpu = self._container.wants_cpu()
-        if wants_cpu is not None:
-            self._starvation.sample(now, reading.cpu_seconds, wants_cpu=wants_cpu)
-
-    def _require_a_fair_share(self) -> None:
-        if self._met.wall is not None and self._starvation.was_starved:
-            msg = (
-                f"container {self._container.name} had no processor to run on: it {self._met.wall} and mostly waited "
-                "for one; repeat it when the machine is less busy, or grant more wall_seconds"
-            )
-            raise SandboxError(msg)
+        if not self._is_closed:
+            self._watch.begin()
 
     def _conclude(self, claim: Ending) -> Outcome:
-        self._stop_watching()
-        self._require_a_fair_share()
+        self._watch.stop()
+        self._watch.require_a_fair_share()
         ended_by_itself = self._channel.ended_by_itself
         if not self._channel.has_ended:
-            self._judge(self._container.read())
+            self._watch.read()
         found_at = time.time()
         state = self._container.stop()
         self._check()
         code = state.get("ExitCode")
-        memory = self._over_memory if state.get("OOMKilled") else self._met.memory
+        met = self._watch.met
+        memory = self._watch.over_memory if state.get("OOMKilled") else met.memory
         if state.get("Error"):
             msg = f"container {self._container.name} ended with an error of the engine: {state['Error']}"
             raise SandboxError(msg)
@@ -253,10 +160,10 @@ class ContainerSession:
             self._exclude_others(found_at)
         evidence = Evidence(
             memory=memory,
-            processes=self._met.processes,
+            processes=met.processes,
             excess=self._channel.excess,
-            wall=self._met.wall,
-            cpu=self._met.cpu,
+            wall=met.wall,
+            cpu=met.cpu,
             violation=self._channel.violation,
             ended_by_itself=ended_by_itself,
             exit_code=code,
@@ -266,24 +173,19 @@ class ContainerSession:
 
     def _exclude_others(self, until: float) -> None:
         """A container that somebody else killed did not kill itself."""
-        act = foreign_act(self._engine.events(self._container.id, self._started_time - 1, until + 1))
+        act = foreign_act(self._engine.events(self._container.id, self._watch.started_time - 1, until + 1))
         if act is not None:
             msg = f"somebody else did {act!r} to container {self._container.name}"
             raise SandboxError(msg)
 
-    def _stop_watching(self) -> None:
-        self._over.set()
-        if self._watcher is not None:
-            self._watcher.join(_JOIN_SECONDS)
-
     def _measure(self, ending: Ending, detail: str, code: int | None) -> Outcome:
-        end = self._channel.ended_at or time.monotonic()
+        last = self._watch.last
         return Outcome(
             ending=ending,
             exit_code=code,
-            wall_seconds=0.0 if self._watcher is None else max(0.0, end - self._started_at),
-            cpu_seconds=None if self._last is None else self._last.cpu_seconds,
-            memory_peak_bytes=None if self._last is None else self._last.memory_peak_bytes,
+            wall_seconds=self._watch.wall_seconds,
+            cpu_seconds=None if last is None else last.cpu_seconds,
+            memory_peak_bytes=None if last is None else last.memory_peak_bytes,
             output=self._channel.output,
             output_truncated=self._channel.output_truncated,
             detail=detail,
@@ -292,7 +194,7 @@ class ContainerSession:
     def _close(self, ending: str, outcome: Outcome) -> None:
         """Destroy and audit, whatever happens on the way."""
         self._is_closed = True
-        self._stop_watching()
+        self._watch.stop()
         try:
             with _engine_failures():
                 self._container.destroy()
@@ -310,7 +212,7 @@ class ContainerSession:
                 policy_digest=self._policy_digest,
                 ending=ending,
                 detail=detail,
-                started_at=self._started_time,
+                started_at=self._watch.started_time,
             )
         )
 

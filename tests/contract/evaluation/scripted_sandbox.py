@@ -33,6 +33,7 @@ class Play:
     sees: Ending | None = None
     """A limit that was met, which overrides every claim."""
     wall_seconds: float = 1.0
+    exit_code: int = 0
     image: str = "sha256:image"
     opening: EvolvariumError | None = None
     """Raised instead of a container."""
@@ -71,7 +72,7 @@ class ScriptedSession:
         self._play.claims.append(claim)
         return Outcome(
             ending=self._play.sees or self._play.claims[0],
-            exit_code=0,
+            exit_code=self._play.exit_code,
             wall_seconds=self._play.wall_seconds,
             cpu_seconds=0.5,
             memory_peak_bytes=1 << 20,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,6 +25,7 @@ from orchestrator.evaluation import query_containers
 from orchestrator.evaluation.database_files import read_database
 from orchestrator.evaluation.databases import DatabaseStore, Domain, SandboxDatabase
 from orchestrator.ports import SessionRequest
+from orchestrator.sql.gate import Refusal
 
 DERIVED = b"SQLite format 3\0 derived"
 SHA256 = hashlib.sha256(DERIVED).hexdigest()
@@ -226,7 +228,7 @@ def test_an_import_is_remembered_until_its_volume_is_gone_or_the_record_is_damag
     assert len(sandbox.opened) == 2
     assert (again.digest, again.description, again.access) == (first.digest, first.description, first.access)
     (record,) = (tmp_path / "home" / "databases").iterdir()
-    for damage in (b"", b"{}", record.read_bytes().replace(b'"format":1', b'"format":2'), b"\xff"):
+    for damage in (b"", b"{}", record.read_bytes().replace(b'"format":2', b'"format":1'), b"\xff"):
         record.write_bytes(damage)
         assert open_database(sandbox).digest == first.digest
     assert len(sandbox.opened) == 2 + 4 * 2
@@ -239,7 +241,7 @@ def test_another_rule_is_another_import_but_other_limits_are_not(path: Path, tmp
     opened = []
     for rule in (
         DataRule(databases=("*",), deny=("person.email",)),
-        DataRule(databases=("*",), deny=("person.email",), max_rows=5),
+        DataRule(databases=("*",), deny=("person.email",), max_rows=5, query_seconds=0.001),
         DataRule(databases=("*",), redact=("person.email",)),
     ):
         sandbox = Sandbox(rule)
@@ -253,9 +255,93 @@ def test_another_rule_is_another_import_but_other_limits_are_not(path: Path, tmp
     assert [len(sandbox.opened) for sandbox in opened] == [2, 0, 2]
 
 
+def test_the_time_of_a_query_is_not_the_time_of_the_description(path: Path, tmp_path: Path) -> None:
+    sandbox = Sandbox(DataRule(databases=("*",), query_seconds=0.001, max_rows=7))
+    sandbox.play(Purpose.DERIVE, deriver)
+    sandbox.play(Purpose.SQL, answering)
+    store = DatabaseStore(sandbox, home=tmp_path / "home", image_digest=str)
+    with store.open(path, "shop", Domain.PREDICTED, run_id="run") as database:
+        database.query("SELECT 1", attempt_id="a")
+    limits = [play.received[0].head["limits"] for play in sandbox.opened if play.received[0].type == "open"]
+    assert [one["query_seconds"] for one in limits] == [query_containers.DESCRIBE_SECONDS, 0.001]
+    assert [one["max_rows"] for one in limits] == [7, 7]
+
+
+@pytest.mark.parametrize("ending", [Ending.TIMEOUT, Ending.MEMORY])
+def test_a_description_that_its_container_does_not_survive_names_the_purpose(
+    open_database: Open, ending: Ending
+) -> None:
+    sandbox = Sandbox()
+    sandbox.play(Purpose.DERIVE, deriver)
+    sandbox.play(Purpose.SQL, lambda r: [] if r.type == "describe" else answering(r), sees=ending)
+    with pytest.raises(
+        InputError, match=rf"cannot be described: .*{ending.value}.*limits of purpose 'sql'.*grant more"
+    ):
+        open_database(sandbox)
+
+
+def told(sandbox: Sandbox) -> object:
+    """What the deriving container was told to keep."""
+    return sandbox.opened[0].received[-1].head["keep"]
+
+
+ODD = ("name", "e\nmail", "e\u200bmail")
+
+
+@pytest.mark.parametrize(
+    ("rule", "kept"),
+    [
+        (DataRule(databases=("*",)), None),
+        (DataRule(databases=("*",), deny=("nothing",)), {"person": ["name"]}),
+        (DataRule(databases=("*",), redact=("nothing",)), {"person": ["name"]}),
+        (DataRule(databases=("*",), tables=("p*",)), {"person": ["name"]}),
+        (DataRule(databases=("*",), deny=("person.e?mail",)), {"person": ["name"]}),
+    ],
+)
+def test_where_a_rule_hides_anything_no_name_with_unseen_characters_is_shown(
+    open_database: Open, rule: DataRule, kept: object
+) -> None:
+    body = json.dumps({"tables": tables(**{"person": ODD, "per\u00adson": ("name",)})}).encode()
+    sandbox = Sandbox(rule)
+    sandbox.play(Purpose.DERIVE, lambda r: [frame("surveyed", body)] if r.type == "survey" else deriver(r))
+    sandbox.play(Purpose.SQL, answering)
+    database = open_database(sandbox)
+    assert told(sandbox) == kept
+    if kept:
+        assert database.query('SELECT "e\nmail" FROM person', attempt_id="a").status is QueryStatus.REFUSED
+        unseen = r"data rule 1, (e\\u200bmail has characters that cannot be seen|deny .*)"
+        assert re.fullmatch(unseen, str(database.access.reason("person", "e\u200bmail")))
+        with pytest.raises(Refusal, match=r"column person\.e\\nmail may not be read: data rule 1, "):
+            database.check('SELECT "e\nmail" FROM person')
+
+
+def test_a_database_with_a_column_that_nobody_can_name_is_rebuilt(open_database: Open) -> None:
+    sandbox = Sandbox(DataRule(databases=("*",)))
+    body = json.dumps({"tables": tables(person=("name",))}).encode()
+    surveyed = frame("surveyed", body, unnamed_columns=1)
+    sandbox.play(Purpose.DERIVE, lambda r: [surveyed] if r.type == "survey" else deriver(r))
+    sandbox.play(Purpose.SQL, answering)
+    database = open_database(sandbox)
+    assert told(sandbox) == {"person": ["name"]}
+    assert database.access.hidden == ()
+
+
+def test_a_view_that_was_left_out_before_the_survey_is_refused_with_its_reason(open_database: Open) -> None:
+    sandbox = Sandbox(DataRule(databases=("*",)))
+    body = json.dumps({"tables": tables(person=("name",))}).encode()
+    sandbox.play(Purpose.DERIVE, lambda r: [frame("surveyed", body)] if r.type == "survey" else deriver(r))
+    sandbox.play(Purpose.SQL, answering)
+    database = open_database(sandbox)
+    assert database.description.dropped == ("view v: needs person.email",)
+    with pytest.raises(Refusal, match=r"view v was left out: needs person\.email"):
+        database.check("SELECT x FROM person JOIN V ON 1")
+    assert database.check("WITH v AS (SELECT 1 AS x) SELECT x FROM v")
+
+
 @pytest.mark.parametrize(
     ("answers", "error", "message"),
     [
+        ({"survey": [frame("surveyed", b'{"tables": []}', unnamed_columns=-1)]}, ProtocolError, "without a name"),
         ({"survey": []}, InputError, "could not be rebuilt within the limits"),
         ({"survey": [frame("failed", message="file is not\n a database")]}, InputError, "file is not a database"),
         ({"survey": [frame("opened")]}, ProtocolError, "'surveyed' was due"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -15,9 +14,10 @@ from typing import Any, Self
 import pytest
 
 from orchestrator.domain.frames import PREFIX, Frame, decode_head, encode, pack_blobs
+from orchestrator.sandbox.image_inputs import SOURCES, runner_files
+from orchestrator.sandbox.images import ROLES
 from tests.sql_service import LIMITS, SqlService
 
-IMAGES = Path(__file__).parents[3] / "sandbox_images"
 DEADLINE_SECONDS = 300
 
 
@@ -92,11 +92,12 @@ Launch = Callable[..., Runner]
 
 @pytest.fixture(scope="session")
 def assembled(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """Image name to a directory that holds `base/runner` and the image's own runner, as the image does."""
+    """Image name to a directory that holds its runner, as the image does."""
     root = tmp_path_factory.mktemp("runners")
-    for image in ("base", "python", "analysis", "evaluator", "sql"):
-        shutil.copytree(IMAGES / "base" / "runner", root / image, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(IMAGES / image / "runner", root / image, dirs_exist_ok=True)
+    for image in ROLES:
+        for path, content in runner_files(SOURCES, image).items():
+            (root / image / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / image / path).write_bytes(content)
     return {image.name: image for image in root.iterdir()}
 
 

@@ -311,6 +311,38 @@ def test_a_description_ends_in_time_and_the_service_goes_on(made: Made, serve_sq
     assert service.query("SELECT count(*) FROM t5").value == 60_000
 
 
+OWN_TIME = """
+import json
+from pathlib import Path
+import answering
+from child import Task
+from connection import Connection, uri_of
+from describing import describe
+from limits import Limits
+
+limits = Limits.parse({{**LIMITS, "query_seconds": 1e-6}})
+path = Path({path!r})
+"""
+
+
+def test_a_schema_that_cannot_be_read_in_time_is_overdue_and_not_taken_for_an_empty_one(
+    made: Made, run_in_runner: Callable[[str], Any]
+) -> None:
+    path = made("".join(f"CREATE TABLE t{number}(a);" for number in range(1_000)))
+    described = "describe(Connection(uri_of(path), limits, 1 << 20), limits, None, examples=3, values=10)[0]"
+    head = run_in_runner(OWN_TIME.format(path=str(path)) + f"print(json.dumps({described}))")
+    assert (head["status"], head["message"]) == ("timeout", "stopped after 1e-06 s of processor time")
+
+
+def test_the_longest_record_is_measured_whatever_a_query_may_take(
+    made: Made, run_in_runner: Callable[[str], Any]
+) -> None:
+    path = made(filled(20_000, "a, b", "n, hex(n)") + "; INSERT INTO t VALUES (1, zeroblob(3000000))")
+    measured = "answering._measured(Task(uri=uri_of(path), limits=limits, length_bytes=0, readable=None), 1 << 30)"
+    longest = run_in_runner(OWN_TIME.format(path=str(path)) + f"print(json.dumps({measured}))")
+    assert 3_000_000 < longest < 3_100_000
+
+
 def test_a_damaged_table_has_neither_rows_nor_examples(made: Made, serve_sql: Serve) -> None:
     path = made("CREATE TABLE good (a); INSERT INTO good VALUES (1);" + filled(2000, "a, b", "n, hex(zeroblob(100))"))
     with closing(sqlite3.connect(path)) as connection:

@@ -15,13 +15,17 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from expectations import RUNTIMES
+from hostile_tools import OUTPUT, Tightened, hostile_database, package
 from hostility import RUN, lowered, survey_script, with_sequences
 
 from orchestrator.domain.audit import AuditRecord
 from orchestrator.domain.candidates import FileTree
-from orchestrator.domain.policies import MountRole, Policy, Purpose, Runtime
+from orchestrator.domain.policies import Limits, MountRole, Policy, Purpose, Runtime
+from orchestrator.domain.tool_runs import ToolRun
 from orchestrator.domain.verdicts import Verdict
 from orchestrator.evaluation.analyst import SandboxAnalyst
+from orchestrator.evaluation.database_tools import SandboxDatabaseTools
+from orchestrator.evaluation.databases import SandboxDatabase
 from orchestrator.evaluation.hidden import SplitStore
 from orchestrator.evaluation.host import EvaluatorHost
 from orchestrator.evaluation.seeds import SeedSource
@@ -189,3 +193,34 @@ def best_fit(evaluate: Evaluate, task: Task) -> Mapping[str, float]:
 def mounts(sandbox: DockerSandbox, task: Task) -> Mapping[MountRole, str]:
     """The public data."""
     return {MountRole.PUBLIC: sandbox.import_volume(task.public, run_id=RUN)}
+
+
+# Analysis tools
+
+Use = Callable[..., ToolRun]
+
+
+@pytest.fixture(scope="session")
+def tool_database(
+    sandbox: DockerSandbox, images: ImageStore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SandboxDatabase]:
+    """What tools are let loose on."""
+    with hostile_database(sandbox, images, tmp_path_factory.mktemp("redteam-tools")) as database:
+        yield database
+
+
+@pytest.fixture
+def use(sandbox: DockerSandbox, tool_database: SandboxDatabase, policy: Policy) -> Use:
+    """Runs a tool with some limits lowered; afterwards the database is, byte for byte, what was imported."""
+
+    def run(source: str, *, output: str = OUTPUT, observe: bool = True, **limits: Any) -> ToolRun:
+        granted = policy.purposes[Purpose.TOOL].limits
+        lowered = Limits.model_validate({**granted.model_dump(), **limits})
+        tools = SandboxDatabaseTools(Tightened(sandbox, lowered), run_id=RUN)
+        result = tools.analyse(package(source, output), tool_database, attempt_id="probe", observe=observe)
+        assert (result.text is None) != (result.failure is None)
+        assert len(result.detail) < 3000
+        assert tool_database.digest_check()
+        return result
+
+    return run
