@@ -16,7 +16,14 @@ from orchestrator.domain.conversation import (
 )
 from orchestrator.errors import ModelError
 from orchestrator.llm.offline.engine import respond
+from orchestrator.llm.offline.evolver import is_evolver_request, respond_evolver
 from orchestrator.llm.offline.sql import is_sql_request, respond_sql
+from orchestrator.llm.offline.sql.briefed import (
+    is_analyst_request,
+    is_briefed_request,
+    respond_analyst,
+    respond_briefed,
+)
 from orchestrator.llm.tokens import conversation_tokens, first_tokens, message_tokens
 
 DEFAULT_CONTEXT_TOKENS = 500_000
@@ -30,7 +37,9 @@ class OfflineModel:
 
         Args:
             context_tokens: How long a conversation may grow before it is compacted; positive.
-            effort: Share of the usual iterations that an analysis spends, over 0 and at most 1.
+            effort: Share of the usual iterations that an analysis spends, over 0 and at most 1. Below 1 it also answers
+                questions about databases like a weaker model: from that share of the readings of a question, word by
+                word, without doubting results (`sql.briefed`).
 
         Raises:
             ValueError: An argument is out of its range.
@@ -83,6 +92,12 @@ class OfflineModel:
             raise ModelError(msg)
         if is_sql_request(conversation):
             message = AssistantMessage(text=respond_sql(conversation, sampling))
+        elif is_briefed_request(conversation):
+            message = AssistantMessage(text=respond_briefed(conversation, sampling, self._effort))
+        elif is_analyst_request(conversation):
+            message = respond_analyst(conversation, tools)
+        elif is_evolver_request(conversation):
+            message = respond_evolver(conversation, tools, sampling.seed)
         else:
             message = respond(conversation, tools, sampling.seed, effort=self._effort)
         stop = StopReason.TOOLS if message.tool_calls else StopReason.END

@@ -47,7 +47,7 @@ def _needless_tables(reading: Reading, profile: Profile) -> Iterator[Expectation
 
 
 def _needless_outputs(reading: Reading, profile: Profile) -> Iterator[Expectation]:
-    supported = _spoken_columns(reading)
+    supported = spoken_columns(reading)
     for output in profile.outputs:
         column = output.column
         if column is None or output.is_expression or output.aggregate == "count":
@@ -58,7 +58,7 @@ def _needless_outputs(reading: Reading, profile: Profile) -> Iterator[Expectatio
             )
 
 
-def _spoken_columns(reading: Reading) -> set[Field]:
+def spoken_columns(reading: Reading) -> set[Field]:
     """Columns that the question names or implies: by mention, by concept, or as the name of a table's rows."""
     spoken = {t.column for m in reading.mentions for t in m.of("column") if t.column is not None}
     spoken.update(column for column in reading.schema.fields() if is_said(reading, column))

@@ -212,7 +212,7 @@ def word_filters(draft: Draft) -> None:
     reading = draft.reading
     for place, token in enumerate(reading.tokens):
         before = reading.lows[max(0, place - 2) : place]
-        if place in draft.spent or token.kind != "word" or not _is_spelled(before, token.text):
+        if place in draft.spent or token.kind != "word" or not is_spelled(before, token.text):
             continue
         options: list[tuple[tuple[Field, int], float]] = []
         for number, distance in nearest(reading.mentions, place, list(range(len(reading.mentions)))):
@@ -226,7 +226,8 @@ def word_filters(draft: Draft) -> None:
             draft.add_filter(place, column, op, text_literal(pattern))
 
 
-def _is_spelled(before: tuple[str, ...], text: str) -> bool:
+def is_spelled(before: tuple[str, ...], text: str) -> bool:
+    """Whether a word is spoken of as a word, by the one or two before it: `the letter A`, `name starts with Bo`."""
     if before[-1:] and before[-1] in {"word", "letter", "substring", "string", "prefix"}:
         return True
     verb = before[-1:] + before[-2:-1]

@@ -9,7 +9,7 @@ from functools import lru_cache
 from orchestrator.llm.offline.sql.choices import Chooser, best_runs
 from orchestrator.llm.offline.sql.grammar import derive
 from orchestrator.llm.offline.sql.logic import Query
-from orchestrator.llm.offline.sql.reading import read
+from orchestrator.llm.offline.sql.reading import Reading, read
 from orchestrator.llm.offline.sql.rendering import Unconnected, render
 
 MAX_RUNS = 160
@@ -30,7 +30,11 @@ class Derived:
 @lru_cache(maxsize=256)
 def pool_of(schema_text: str, question: str, hint: str) -> tuple[Derived, ...]:
     """Different queries, the most likely first; of equal ones the scores are added up. Empty: none could be built."""
-    reading = read(schema_text, question, hint)
+    return derivations(read(schema_text, question, hint))
+
+
+def derivations(reading: Reading, max_runs: int = MAX_RUNS) -> tuple[Derived, ...]:
+    """The same for a reading, from at most `max_runs` derivations."""
 
     def program(choose: Chooser) -> tuple[str, Query] | None:
         try:
@@ -44,7 +48,7 @@ def pool_of(schema_text: str, question: str, hint: str) -> tuple[Derived, ...]:
     weights: dict[str, float] = {}
     drawn: dict[str, float] = {}
     queries: dict[str, Query] = {}
-    for run in best_runs(program, MAX_RUNS):
+    for run in best_runs(program, max_runs):
         if run.result is not None:
             sql, query = run.result
             weights[sql] = weights.get(sql, 0.0) + math.exp(-run.cost - run.charged)

@@ -177,7 +177,11 @@ def nearest(mentions: tuple[Mention, ...], place: int, numbers: list[int]) -> li
 @lru_cache(maxsize=256)
 def read(schema_text: str, question: str, hint: str) -> Reading:
     """The reading of a request; depends on nothing but its text."""
-    schema = read_schema(schema_text)
+    return read_with(read_schema(schema_text), question, hint)
+
+
+def read_with(schema: SchemaView, question: str, hint: str) -> Reading:
+    """The reading of a question about a schema that is known already."""
     tokens = tokenize(question)
     view = read_hint(hint, schema)
     aliases = [(s.phrase, s.columns[0]) for s in view.statements if s.columns and s.is_name]

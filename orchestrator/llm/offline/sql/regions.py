@@ -22,6 +22,8 @@ _IMPERATIVES = frozenset(
 
 _DIRECTIONS = frozenset({"ascending", "descending", "alphabetical", "increasing", "decreasing", "alphabetically"})
 _ORDERED = frozenset({"ordered", "sorted", "arranged", "ranked", "order", "sort"})
+ORDER_WORDS = _DIRECTIONS | _ORDERED
+"""What a wish for an order is made of."""
 _ASKED = frozenset({"the", "number", "how", "average", "total", "count", "its", "their"})
 _ORDERING = frozenset({"by", "in", "from", "alphabetically", "according", "descending", "ascending", "them"})
 

@@ -43,11 +43,16 @@ def read_request(text: str) -> Request | None:
     task = task_of(text)
     if task is None:
         return None
+    return Request(task=task, sections=sections_in(text.partition("\n")[2]))
+
+
+def sections_in(text: str) -> Mapping[str, str]:
+    """The fenced content below each `## ` heading; see `read_request`."""
     sections: dict[str, str] = {}
     name: str | None = None
     fence: str | None = None
     content: list[str] = []
-    for line in text.split("\n")[1:]:
+    for line in text.split("\n"):
         if fence is not None:
             if line.strip() == fence:
                 if name is not None:
@@ -61,4 +66,4 @@ def read_request(text: str) -> Request | None:
             fence, content = opening.group(1), []
         elif line.startswith("## "):
             name = line[3:].strip()
-    return Request(task=task, sections=sections)
+    return sections

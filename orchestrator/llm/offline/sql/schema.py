@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -145,6 +145,28 @@ class SchemaView:
             return named + (1.0 if column.is_primary else 0.0) + (0.3 if not column.is_number else 0.0)
 
         return tuple(sorted(self.tables[table], key=lambda column: -rank(column))[:3])
+
+    def renewed(self, change: Callable[[Field], Field]) -> SchemaView:
+        """The same schema with every column changed, also in the edges; a column keeps its table and name."""
+        tables = {name: tuple(map(change, columns)) for name, columns in self.tables.items()}
+        bare = SchemaView(tables)
+
+        def now(column: Field) -> Field:
+            return bare.field(column.table, column.name) or column
+
+        return SchemaView(tables, tuple(Edge(now(e.left), now(e.right), e.weight) for e in self.edges))
+
+    def without(self, names: Collection[str]) -> SchemaView:
+        """The same schema without the tables and columns of these names, which are in lower case."""
+        tables = {
+            table: tuple(column for column in columns if column.name.lower() not in names)
+            for table, columns in self.tables.items()
+            if table.lower() not in names
+        }
+        kept = {table: columns for table, columns in tables.items() if columns}
+        view = SchemaView(kept)
+        edges = [e for e in self.edges if all(view.field(end.table, end.name) for end in (e.left, e.right))]
+        return SchemaView(kept, tuple(edges))
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Field]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -20,6 +20,9 @@ _MAX_TABLES = 200
 
 _MAX_COLUMNS = 600
 
+Keys = list[tuple[str, tuple[str, ...], str, tuple[str, ...]]]
+"""(table, its columns, the other table, that one's columns or none for its primary key) of foreign keys."""
+
 
 _CONSTRAINTS = frozenset({"primary", "foreign", "unique", "check", "constraint"})
 
@@ -28,22 +31,22 @@ _CONSTRAINTS = frozenset({"primary", "foreign", "unique", "check", "constraint"}
 def read_schema(text: str) -> SchemaView:
     """The tables of a schema section; what cannot be understood is left out."""
     tables: dict[str, tuple[Field, ...]] = {}
-    keys: list[tuple[str, tuple[str, ...], str, tuple[str, ...]]] = []
+    keys: Keys = []
     pieces = scan(text, MAX_SCHEMA_CHARACTERS)
     place = 0
     while place < len(pieces) and len(tables) < _MAX_TABLES:
         if pieces[place].low == "create":
-            place, name, body = _statement(pieces, place)
+            place, name, body = statement_at(pieces, place)
             if name and name not in tables:
-                columns = _columns(name, body, keys)
+                columns = columns_of(name, lines_of(body), keys)
                 if columns:
                     tables[name] = columns
         else:
             place += 1
-    return _connected(tables, keys)
+    return connected(tables, keys)
 
 
-def _statement(pieces: list[Piece], place: int) -> tuple[int, str, list[Piece]]:
+def statement_at(pieces: list[Piece], place: int) -> tuple[int, str, list[Piece]]:
     """Past a CREATE statement: where to go on, the table's name, and what is between its parentheses."""
     place += 1
     while place < len(pieces) and pieces[place].low in {"table", "view", "virtual", "temp", "if", "not", "exists"}:
@@ -65,13 +68,11 @@ def _statement(pieces: list[Piece], place: int) -> tuple[int, str, list[Piece]]:
     return place + 1, name, pieces[start:place]
 
 
-def _columns(
-    table: str, body: list[Piece], keys: list[tuple[str, tuple[str, ...], str, tuple[str, ...]]]
-) -> tuple[Field, ...]:
-    """The columns of a statement's body; foreign keys are added to `keys`."""
+def columns_of(table: str, lines: Iterable[tuple[list[Piece], str]], keys: Keys) -> tuple[Field, ...]:
+    """The columns among the definitions, each with its comment; foreign keys are added to `keys`."""
     columns: list[Field] = []
     primary: set[str] = set()
-    for line, comment in _lines(body):
+    for line, comment in lines:
         first = line[0]
         if (
             first.kind == "word"
@@ -98,7 +99,7 @@ def _columns(
     return tuple(replace(c, is_primary=c.is_primary or c.name.lower() in primary) for c in columns)
 
 
-def _lines(body: list[Piece]) -> Iterator[tuple[list[Piece], str]]:
+def lines_of(body: list[Piece]) -> Iterator[tuple[list[Piece], str]]:
     """Definitions between commas with the comment that belongs to each (it may follow the comma)."""
     line: list[Piece] = []
     waiting: list[Piece] = []
@@ -170,9 +171,7 @@ def _literals(listed: object) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _connected(
-    tables: dict[str, tuple[Field, ...]], keys: list[tuple[str, tuple[str, ...], str, tuple[str, ...]]]
-) -> SchemaView:
+def connected(tables: dict[str, tuple[Field, ...]], keys: Keys) -> SchemaView:
     """The schema with its edges: declared keys, then equal names where two tables have no key between them."""
     bare = SchemaView(tables)
     edges: list[Edge] = []
