@@ -18,6 +18,7 @@ from sqlglot import exp
 from orchestrator.domain.data_access import Access, Hidden
 from orchestrator.domain.sql import Schema, Table
 from orchestrator.sql.gate import Statement
+from orchestrator.sql.quoting import visible
 
 _ROWID = frozenset({"rowid", "oid", "_rowid_"})
 _JSON = frozenset({"key", "value", "type", "atom", "id", "parent", "fullkey", "path", "json", "root"})
@@ -149,6 +150,7 @@ class _Reading:
         sources = self._item(from_.this, ctes, outer) if from_ else []
         sources = self._joined(sources, node.args.get("joins"), ctes, outer)
         aliases = frozenset(one.alias.casefold() for one in node.expressions if isinstance(one, exp.Alias))
+        self._pass_over_aliases(node.args.get("order"), aliases)
         for key, value in node.args.items():
             if key != "with_":
                 # An alias is a name everywhere but in the list that gives it.
@@ -156,6 +158,19 @@ class _Reading:
                 for part in value if isinstance(value, list) else [value]:
                     self._expressions(part, ctes, (scope, *outer))
         return _given(node.expressions, sources)
+
+    def _pass_over_aliases(self, order: exp.Order | None, aliases: frozenset[str]) -> None:
+        """A term of ORDER BY that is the name of a result means it, even before a column of that name.
+
+        Parentheses and COLLATE around the name change nothing; in any other expression, as in an order inside one, a
+        column comes first.
+        """
+        for ordered in order.expressions if order else ():
+            term = ordered.this
+            while isinstance(term, exp.Paren | exp.Collate):
+                term = term.this
+            if isinstance(term, exp.Column) and not term.table and term.name.casefold() in aliases:
+                self._passed_over.add(id(term))
 
     def _item(self, item: exp.Expr, ctes: _Ctes, outer: _Scopes) -> list[_Source]:
         """The sources of one item of a FROM clause; several where it is a join in parentheses."""
@@ -207,7 +222,7 @@ class _Reading:
         keys = {name: (table.name.casefold(), name) for name in names}
         hidden = {name: self._hidden[key] for name, key in keys.items() if key in self._hidden}
         if hidden and len(hidden) == len(names):
-            self.found.append(f"table {table.name} may not be read: {next(iter(hidden.values())).rule}")
+            self.found.append(f"table {visible(table.name)} may not be read: {next(iter(hidden.values())).rule}")
         return _Outputs(visible=names - hidden.keys(), hidden=hidden, rowid=_hidden_rowid(table, hidden))
 
     def _expressions(self, root: object, ctes: _Ctes, scopes: _Scopes) -> None:
@@ -221,8 +236,6 @@ class _Reading:
                 self.query(node, ctes, scopes)
             elif isinstance(node, exp.In) and isinstance(node.args.get("field"), exp.Column):
                 self._operand(node.args["field"], ctes)
-            elif isinstance(node, exp.Ordered) and _is_alias(node.this, scopes):
-                self._passed_over.add(id(node.this))
             elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
                 self._look_up(node.name.casefold(), node.table.casefold(), scopes)
 
@@ -249,16 +262,11 @@ class _Reading:
     def _find(self, hidden: Iterable[Hidden | None]) -> None:
         one = next((h for h in hidden if h is not None), None)
         if one is not None:
-            self.found.append(f"column {one.table}.{one.column} may not be read: {one.rule}")
+            self.found.append(f"column {visible(f'{one.table}.{one.column}')} may not be read: {one.rule}")
 
 
 def _is_query(node: exp.Expr) -> bool:
     return isinstance(node, exp.Select | exp.SetOperation | exp.Values)
-
-
-def _is_alias(term: exp.Expr, scopes: _Scopes) -> bool:
-    """Whether a term of ORDER BY is the name of a result, which comes before columns there."""
-    return isinstance(term, exp.Column) and not term.table and term.name.casefold() in scopes[0].aliases
 
 
 def _given(expressions: Sequence[exp.Expr], sources: Sequence[_Source]) -> _Outputs:

@@ -143,7 +143,8 @@ def _is_call(tokens: Sequence[Token], at: int) -> bool:
     """
     if not tokens[at].name:
         return False
-    if at > 0 and (tokens[at - 1].keyword == "AS" or tokens[at - 1].name):
+    before = tokens[at - 1] if at else None
+    if before is not None and (before.keyword == "AS" or before.name or before.kind is Kind.STRING):
         return False
     depths = _with_depth(itertools.islice(tokens, at + 1, None))
     close = next(

@@ -12,12 +12,12 @@ def normalise(sql: str) -> str:
     """The text that stands for all texts of the same SQL; idempotent.
 
     Semicolons at the end are dropped, as they are no part of the statement. A text that SQLite cannot cut into tokens
-    stands for itself, without the white space around it.
+    stands for itself, without SQLite's white space around it: without another character it might be such a text.
     """
     try:
         tokens = tokenise(sql)
     except NotTokens:
-        return sql.strip()
+        return sql.strip(" \t\n\f\r")
     words = [_normal(token) for token in tokens]
     while words and words[-1] == ";":
         words.pop()

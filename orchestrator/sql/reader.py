@@ -9,7 +9,7 @@ text is bounded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -31,6 +31,16 @@ _KEPT = SQLiteParser.TYPE_TOKENS | {
     TokenType.TRUE,
     TokenType.FALSE,
 }
+_TYPE_WORDS = (TokenType.IDENTIFIER, TokenType.STRING)
+_ARITHMETIC: dict[TokenType, type[exp.Expr]] = {
+    **{token: made for token, made in SQLiteParser.BITWISE.items() if token is not TokenType.CARET},
+    **{token: SQLiteParser.TERM[token] for token in (TokenType.PLUS, TokenType.DASH, TokenType.COLLATE)},
+    **{token: SQLiteParser.FACTOR[token] for token in (TokenType.STAR, TokenType.SLASH, TokenType.MOD)},
+}
+
+
+def _applied(operator: type[exp.Expr]) -> Callable[[SQLiteParser, exp.Expr | None, exp.Expr | None], exp.Expr]:
+    return lambda _, left, right: operator(this=left, expression=right)
 
 
 class Unreadable(ValueError):
@@ -75,12 +85,17 @@ class _Reader(SQLiteParser):
     """
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
-    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CAST": SQLiteParser.FUNCTION_PARSERS["CAST"]}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CAST": lambda self: self._parse_sqlite_cast()}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": SQLiteParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
     CONCAT_OPERATORS: ClassVar[dict[TokenType, Any]] = {
         **SQLiteParser.CONCAT_OPERATORS,
         TokenType.ARROW: lambda _, this, path: exp.JSONExtract(this=this, expression=path),
         TokenType.DARROW: lambda _, this, path: exp.JSONExtractScalar(this=this, expression=path),
+    }
+
+    _OPERATORS: ClassVar[dict[TokenType, Any]] = {
+        **CONCAT_OPERATORS,
+        **{token: _applied(operator) for token, operator in _ARITHMETIC.items()},
     }
 
     def __init__(self, *, dialect: SQLite, steps: int) -> None:
@@ -96,6 +111,57 @@ class _Reader(SQLiteParser):
 
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:  # noqa: ARG002
         return self._parse_atom() or self._parse_column()
+
+    def _parse_primary(self) -> exp.Expr | None:
+        # Two strings beside each other are one elsewhere; in SQLite the second is the first one's alias.
+        if self._match(TokenType.STRING):
+            return exp.Literal.string(self._prev.text)
+        return super()._parse_primary()
+
+    def _parse_range(self, this: exp.Expr | None = None, parse_is: bool = False) -> exp.Expr | None:
+        this = super()._parse_range(this, parse_is)
+        # What ends by itself (`a IN (1)`, `a ISNULL`) can be what the next operator is applied to.
+        while operator := self._operator():
+            this = operator(self, this, self._parse_unary())
+            if isinstance(this, exp.Collate):
+                self._normalize_collate(this)
+            this = super()._parse_range(this, parse_is)
+        return this
+
+    def _operator(self) -> Callable[..., exp.Expr] | None:
+        for sign, shift in ((TokenType.LT, exp.BitwiseLeftShift), (TokenType.GT, exp.BitwiseRightShift)):
+            if self._match_pair(sign, sign):
+                return _applied(shift)
+        return self._OPERATORS[self._prev.token_type] if self._match_set(self._OPERATORS) else None
+
+    def _parse_escape(self, this: exp.Expr | None) -> exp.Expr | None:
+        if not self._match(TokenType.ESCAPE):
+            return this
+        return exp.Escape(this=this, expression=self._parse_bitwise())
+
+    def _parse_sqlite_cast(self) -> exp.Expr:
+        """After the parenthesis; a type is any number of names and strings, none at all included."""
+        this = self._parse_disjunction()
+        if not self._match(TokenType.ALIAS):
+            self.raise_error("Expected AS after CAST")
+        words = []
+        while self._curr.token_type in _TYPE_WORDS or self._curr.text[:1].isidentifier():
+            words.append(self._curr.text)
+            self._advance()
+        sizes = []
+        if words and self._match(TokenType.L_PAREN):
+            sizes = [self._parse_size()]
+            if self._match(TokenType.COMMA):
+                sizes.append(self._parse_size())
+            self._match_r_paren()
+        return exp.Cast(this=this, to=exp.DataType(this=exp.DType.USERDEFINED, kind=" ".join(words), expressions=sizes))
+
+    def _parse_size(self) -> exp.Expr | None:
+        self._match_set((TokenType.PLUS, TokenType.DASH))
+        number = self._parse_number()
+        if number is None:
+            self.raise_error("Expected a number")
+        return number
 
     def _parse_join(
         self,

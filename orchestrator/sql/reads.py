@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from orchestrator.domain.data_access import folded
@@ -32,6 +34,18 @@ def named_columns(statement: Statement, schema: Schema) -> dict[str, tuple[str, 
         tables[name].name: _named(tables[name], qualifiers, columns, takes_all=takes_all)
         for name, qualifiers in sources.items()
     }
+
+
+def named_absent(statement: Statement, absent: Mapping[str, str]) -> str | None:
+    """Why a table or view that a query names is not there; None: it names none of them.
+
+    Args:
+        statement: A query that passed the gate.
+        absent: Name as `folded` gives it to the reason. A common table expression of that name stands for itself.
+    """
+    ctes = {folded(cte.alias) for cte in statement.tree.find_all(exp.CTE)}
+    names = (folded(node.name) for node in statement.tree.find_all(exp.Table))
+    return next((absent[name] for name in names if name in absent and name not in ctes), None)
 
 
 def _named(

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from orchestrator.domain.sql import Question
 from orchestrator.errors import InputError
 from orchestrator.sql.datasets.dataset import Dataset
+from orchestrator.sql.datasets.fields import Id, Text
 from orchestrator.sql.datasets.folder import DataFolder, entry_list, parse_json, shown, validated
 from orchestrator.sql.datasets.layout import Layout, assemble, question_file
 
@@ -21,7 +22,6 @@ LAYOUT = Layout(
     tables=("dev_tables.json", "train_tables.json", "tables.json"),
 )
 _MARK = "\t----- bird -----\t"
-Text = Annotated[str, Field(max_length=100_000)]
 
 
 class _Entry(BaseModel):
@@ -29,12 +29,12 @@ class _Entry(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    db_id: Text
+    db_id: Annotated[str, Field(max_length=1000)]
     question: Text
     evidence: Text | None = None
     sql: Annotated[Text | None, Field(alias="SQL")] = None
     difficulty: Text | None = None
-    question_id: int | Text | None = None
+    question_id: Id | None = None
     """Missing in the training set; the place in the list then counts."""
 
 

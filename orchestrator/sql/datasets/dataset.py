@@ -66,17 +66,24 @@ def unmatched(schema: Schema, descriptions: Descriptions) -> tuple[str, ...]:
     return tuple(f"{table}.{column} is described but not there" for table, column in missing)
 
 
-def check_ids(ids: Sequence[str], source: Path) -> None:
+def check_ids(ids: Sequence[str], source: Path, lines: Sequence[int] | None = None) -> None:
     """See that no id occurs twice.
+
+    Args:
+        ids: One for each entry.
+        source: The list.
+        lines: Where each of them stands; None: the list is one document, whose entries are counted.
 
     Raises:
         InputError: One does; the message names both entries.
     """
+    what, places = ("entries", range(1, len(ids) + 1)) if lines is None else ("lines", lines)
     for name, count in Counter(ids).items():
         if count > 1:
             first = ids.index(name)
             second = ids.index(name, first + 1)
-            msg = f"{source}: entries {first + 1} and {second + 1} have the same id {name!r}; give each its own"
+            both = f"{what} {places[first]} and {places[second]}"
+            msg = f"{source}: {both} have the same id {name!r}; give each its own"
             raise InputError(msg)
 
 

@@ -6,11 +6,13 @@ device is waited for.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -101,7 +103,7 @@ def check_name(name: str, where: str) -> str:
     Raises:
         InputError: It is empty, too long, holds separators or what cannot be seen, or begins with a dot.
     """
-    if not 0 < len(name) <= 200 or name.startswith(".") or not name.isprintable() or set(name) & {"/", "\\"}:
+    if not is_name(name):
         msg = (
             f"{where}: {shown(name)} is no name of a database or file in it; use a plain name without '/', '\\' or '..'"
         )
@@ -109,8 +111,16 @@ def check_name(name: str, where: str) -> str:
     return name
 
 
+def is_name(name: str) -> bool:
+    """Whether it can be the name of one file or folder of a data set."""
+    return 0 < len(name) <= 200 and not name.startswith(".") and name.isprintable() and not set(name) & {"/", "\\"}
+
+
 def decode(raw: bytes) -> str:
-    """Text in UTF-8 with or without a byte order mark, or else in the encodings that Windows programs write."""
+    """Text in UTF-8 or UTF-16 with a byte order mark, in UTF-8 without, or else as Windows programs write it."""
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        with suppress(UnicodeDecodeError):
+            return raw.decode("utf-16")
     for encoding in _ENCODINGS[:-1]:
         try:
             return raw.decode(encoding)
@@ -119,21 +129,29 @@ def decode(raw: bytes) -> str:
     return raw.decode(_ENCODINGS[-1])
 
 
-def parse_json(text: str, where: str) -> Any:  # noqa: ANN401 - any document
+def parse_json(text: str, where: str, *, line: int | None = None) -> Any:  # noqa: ANN401 - any document
     """A JSON document.
 
+    Args:
+        text: The document.
+        where: The file, for messages.
+        line: Number of the one line that it takes; None: it is the whole file.
+
     Raises:
-        InputError: It is none.
+        InputError: It is none; the message names line and column.
     """
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        msg = (
-            f"{where}: line {error.lineno}, column {error.colno}: not JSON ({error.msg}); correct it or fetch it again"
-        )
+        place = f"{where}: line {line or error.lineno}, column {error.colno}"
+        if "\0" in text[error.pos : error.pos + 2]:
+            msg = f"{place}: it holds a NUL byte; is it damaged, or in UTF-16? fetch it again, or save it as UTF-8"
+        else:
+            msg = f"{place}: not JSON ({error.msg}); correct it or fetch it again"
         raise InputError(msg) from error
     except (RecursionError, ValueError) as error:
-        msg = f"{where}: nested too deep, or a number with too many digits; correct it or fetch it again"
+        place = where if line is None else f"{where}: line {line}"
+        msg = f"{place}: nested too deep, or a number with too many digits; correct it or fetch it again"
         raise InputError(msg) from error
 
 
@@ -153,7 +171,8 @@ def validated(model: type[Model], entry: object, where: str) -> Model:
         elif detail["type"] == "extra_forbidden":
             msg = f"{where}: {field!r} is not known; the fields are {', '.join(model.model_fields)}"
         else:
-            reason = detail["msg"][:1].lower() + detail["msg"][1:]
+            said = str(detail["ctx"]["error"]) if detail["type"] == "value_error" else detail["msg"]
+            reason = said[:1].lower() + said[1:]
             msg = f"{where}: {field} is {shown(detail['input'])}: {reason}; correct it"
         raise InputError(msg) from error
 

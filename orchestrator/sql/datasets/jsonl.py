@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from orchestrator.domain.sql import Question
 from orchestrator.errors import InputError
 from orchestrator.sql.datasets.dataset import Dataset, check_ids, listed
-from orchestrator.sql.datasets.folder import MAX_LIST_BYTES, DataFolder, check_name, parse_json, validated
+from orchestrator.sql.datasets.fields import Id, Text
+from orchestrator.sql.datasets.folder import MAX_LIST_BYTES, DataFolder, is_name, parse_json, shown, validated
 from orchestrator.sql.datasets.layout import SUFFIXES
+
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
 class _Entry(BaseModel):
@@ -21,14 +25,14 @@ class _Entry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    id: Annotated[str, Field(min_length=1, max_length=200)] | int | None = None
+    id: Id | None = None
     """None: the number of the line, from 1."""
     database: Annotated[str, Field(min_length=1, max_length=1000)]
     """Path from the list's folder, with or without suffix; or an id: `ID.sqlite` or `ID/ID.sqlite` there."""
-    question: Annotated[str, Field(min_length=1, max_length=100_000)]
-    evidence: Annotated[str, Field(max_length=100_000)] = ""
-    gold: Annotated[str | None, Field(max_length=100_000)] = None
-    difficulty: Annotated[str, Field(max_length=100)] = ""
+    question: Annotated[Text, Field(min_length=1)]
+    evidence: Text = ""
+    gold: Text | None = None
+    difficulty: Annotated[Text, Field(max_length=100)] = ""
 
 
 def load_jsonl(path: Path) -> Dataset:
@@ -43,17 +47,19 @@ def load_jsonl(path: Path) -> Dataset:
         InputError: The list is missing or malformed, or no database is there; the message names line and way out.
     """
     folder = DataFolder(path.parent)
-    lines = folder.read(path, MAX_LIST_BYTES).replace("\r\n", "\n").split("\n")
     found = [
-        (at, validated(_Entry, parse_json(line, f"{path}: entry {at}"), f"{path}: entry {at}"))
-        for at, line in enumerate(lines, 1)
+        (at, validated(_Entry, parse_json(line, str(path), line=at), f"{path}: line {at}"))
+        for at, line in enumerate(_lines(folder.read(path, MAX_LIST_BYTES)), 1)
         if line.strip()
     ]
     if not found:
         msg = f"{str(path)!r} holds no question; write one JSON object a line"
         raise InputError(msg)
-    check_ids([_id(at, entry) for at, entry in found], path)
-    files = {name: _database(folder, name, path) for name in dict.fromkeys(entry.database for _, entry in found)}
+    check_ids([_id(at, entry) for at, entry in found], path, [at for at, _ in found])
+    files: dict[str, Path | None] = {}
+    for at, entry in found:
+        if entry.database not in files:
+            files[entry.database] = _database(folder, entry.database, f"{path}: line {at}")
     ids = _ids(folder, {name: file for name, file in files.items() if file is not None})
     if not ids:
         msg = f"{path}: none of its databases is there; the first is expected at {found[0][1].database!r} beside it"
@@ -97,16 +103,38 @@ def _question(at: int, entry: _Entry, database: str) -> Question:
 
 
 def _id(at: int, entry: _Entry) -> str:
-    return str(at if entry.id is None else entry.id)
+    return str(at) if entry.id is None else entry.id
 
 
-def _database(folder: DataFolder, name: str, source: Path) -> Path | None:
+def _lines(text: str) -> Iterator[str]:
+    """Whatever ends them: no end of a line stands in JSON but between its parts, nor does the mark of another file."""
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        yield line.removeprefix("\ufeff")
+
+
+def _database(folder: DataFolder, name: str, where: str) -> Path | None:
     """The file that a line means; a path cannot lead out of the list's folder."""
-    parts = [check_name(part, str(source)) for part in name.removeprefix("./").split("/")]
+    parts = name.removeprefix("./").split("/")
+    fault = _fault(name, parts)
+    if fault:
+        msg = (
+            f"{where}: database {shown(name)} {fault};"
+            " name a file beside the list or below it, like 'shop.sqlite' or 'data/shop.sqlite'"
+        )
+        raise InputError(msg)
     choices = [parts, *([*parts[:-1], parts[-1] + suffix] for suffix in SUFFIXES)]
     choices += [[*parts, parts[-1] + suffix] for suffix in SUFFIXES]
     found = (folder.find(*choice) for choice in choices)
     return next((path for path in found if path is not None and path.is_file()), None)
+
+
+def _fault(name: str, parts: list[str]) -> str:
+    """Why a path cannot be one of a database; empty: it can."""
+    if name.startswith(("/", "~")) or _DRIVE.match(name):
+        return "is an absolute path"
+    if ".." in parts:
+        return "leads out of the list's folder"
+    return "" if all(map(is_name, parts)) else "is no path of a file"
 
 
 def _ids(folder: DataFolder, files: Mapping[str, Path]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.domain.sql import Question
 from orchestrator.sql.datasets.dataset import Dataset
+from orchestrator.sql.datasets.fields import Text
 from orchestrator.sql.datasets.folder import DataFolder, entry_list, validated
 from orchestrator.sql.datasets.layout import Layout, assemble, question_file
 
@@ -26,8 +27,8 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     db_id: Annotated[str, Field(max_length=1000)]
-    question: Annotated[str, Field(max_length=100_000)]
-    query: Annotated[str | None, Field(max_length=100_000)] = None
+    question: Text
+    query: Text | None = None
 
 
 def load_spider(root: Path, questions: str | None = None) -> Dataset:

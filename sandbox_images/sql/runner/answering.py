@@ -22,6 +22,8 @@ from frames import Frame, ProtocolError
 from limits import MAX_LENGTH_BYTES, MIN_LENGTH_BYTES, Limits, parse_readable
 
 MAX_DESCRIPTION_BYTES = 8 << 20
+MEASURE_SECONDS = 30.0
+"""Processor time to measure the database: our own work, whatever a query is granted."""
 _STATUSES = frozenset({"ok", "error", "refused", "timeout", "memory", "killed"})
 _MAX_COLUMNS = 500
 _GARBAGE = failed("killed", "its process sent something that is no answer")
@@ -126,7 +128,8 @@ def _measured(task: Task, size: int) -> int:
     """How long the longest record is, as a child of its own finds it; what it cannot read counts as a short one."""
     if size <= MIN_LENGTH_BYTES:
         return MIN_LENGTH_BYTES
-    children = Children(partial(run, replace(task, length_bytes=MAX_LENGTH_BYTES)), task.limits)
+    limits = replace(task.limits, query_seconds=MEASURE_SECONDS)
+    children = Children(partial(run, replace(task, limits=limits, length_bytes=MAX_LENGTH_BYTES)), limits)
     try:
         answer = children.ask({"type": "measure"})
     finally:

@@ -16,6 +16,8 @@ from typing import Any
 
 from channel import Channel
 from frames import Frame, ProtocolError
+from plans import Dropped
+from pruning import prune
 from rebuilding import rebuild
 from survey import Unsuitable, as_json, opened, read_tables
 from volume import Volume
@@ -39,8 +41,10 @@ def serve(channel: Channel, first: Frame) -> int:
         os.environ["SQLITE_TMPDIR"] = folder
         try:
             frame = _take_files(channel, first, Path(folder, "source"))
+            source = Path(folder, "source", SOURCE)
+            pruned = prune(source)
             while True:
-                _answer(channel, frame, Path(folder, "source", SOURCE), Path(folder, "derived.sqlite"))
+                _answer(channel, frame, source, Path(folder, "derived.sqlite"), pruned)
                 frame = channel.expect("survey", "derive")
         except (sqlite3.Error, sqlite3.Warning, Unsuitable) as error:
             channel.send({"type": "failed", "message": _one_line(str(error))})
@@ -78,19 +82,21 @@ def _take_files(channel: Channel, frame: Frame, folder: Path) -> Frame:
     return frame
 
 
-def _answer(channel: Channel, frame: Frame, source: Path, target: Path) -> None:
+def _answer(channel: Channel, frame: Frame, source: Path, target: Path, pruned: Dropped) -> None:
     if frame.type == "survey":
         with opened(source) as connection:
-            body = json.dumps({"tables": as_json(read_tables(connection))}).encode()
+            tables = read_tables(connection)
+        body = json.dumps({"tables": as_json(tables)}).encode()
         if len(body) > SURVEY_BYTES:
             msg = f"its schema takes {len(body)} bytes, over {SURVEY_BYTES}"
             raise Unsuitable(msg)
-        channel.send({"type": "surveyed"}, body)
+        channel.send({"type": "surveyed", "unnamed_columns": sum(table.unnamed for table in tables)}, body)
         return
     keep = _checked(frame.head.get("keep"))
     if keep is None:
         copy_whole(source, target)
-    _send(channel, target, [] if keep is None else rebuild(source, target, keep))
+    lost = [] if keep is None else rebuild(source, target, keep)
+    _send(channel, target, [[*entry] for entry in (*pruned, *lost)])
     target.unlink()
 
 

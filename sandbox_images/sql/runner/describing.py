@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from connection import Connection
-from execution import Answer, failed
+from execution import Answer, failed, failure
 from limits import Limits, Readable
 from sampling import Allowance, Found, look_at, texts_of
 from schema import Raw, Table, read_tables
@@ -19,7 +19,7 @@ _VALUES_BYTES = 3 << 20
 _OPERATIONS = 100_000_000
 _STATEMENT_OPERATIONS = 10_000_000
 _SHARE_OF_TIME = 0.6
-"""Of a query's processor time, for looking; writing it down comes after it."""
+"""Of the processor time, for looking; writing it down comes after it."""
 _NOTHING = Found(rows=None, examples={}, text_columns=[])
 
 
@@ -30,7 +30,7 @@ def describe(
 
     Args:
         connection: Of this process alone.
-        limits: Of a query.
+        limits: Of the description.
         readable: What is described; None: everything.
         examples: How many literals of each column.
         values: How many texts of each column at most.
@@ -43,7 +43,7 @@ def describe(
     except MemoryError:
         return failed("memory", "out of memory")
     except sqlite3.Error as error:
-        return failed("error", str(error))
+        return failure(error, None, limits)
     allowance = Allowance(
         raw,
         operations=_OPERATIONS,

@@ -52,7 +52,7 @@ def execute(connection: Connection, body: bytes, limits: Limits, readable: Reada
         return failed("memory", "out of memory")
     except (sqlite3.Error, sqlite3.Warning, ValueError) as error:  # ValueError: a NUL, or a name that is not UTF-8
         collected.data.clear()
-        return _failure(error, authorizer.refused, limits)
+        return failure(error, authorizer.refused, limits)
     head = {"columns": columns, "rows": collected.rows, "truncated": collected.truncated}
     return {"status": "ok", "message": "", **head}, bytes(collected.data)
 
@@ -64,12 +64,14 @@ def failed(status: str, message: str) -> Answer:
     return {"status": status, "message": line, "columns": [], "rows": 0, "truncated": False}, b""
 
 
-def overdue(seconds: float, kind: str) -> str:
-    """The message of a query that took too long; `kind` says of what."""
-    return f"stopped after {seconds:g} s of {kind} time"
+def failure(error: Exception, refused: str | None, limits: Limits) -> Answer:
+    """The ending that an error means.
 
-
-def _failure(error: Exception, refused: str | None, limits: Limits) -> Answer:
+    Args:
+        error: Of SQLite, or of the text of a name.
+        refused: What the authorizer did not allow; None: nothing.
+        limits: Those that it ran under.
+    """
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & _PRIMARY
     if refused is not None or primary == sqlite3.SQLITE_AUTH:
@@ -79,6 +81,11 @@ def _failure(error: Exception, refused: str | None, limits: Limits) -> Answer:
     if isinstance(error, UnicodeDecodeError):
         return failed("error", "a name in the database is not UTF-8")
     return failed("memory" if primary in _SPACE else "error", str(error))
+
+
+def overdue(seconds: float, kind: str) -> str:
+    """The message of a query that took too long; `kind` says of what."""
+    return f"stopped after {seconds:g} s of {kind} time"
 
 
 def _names(names: list[str]) -> list[str]:

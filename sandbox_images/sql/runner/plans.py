@@ -92,6 +92,8 @@ def plan(tables: Sequence[Table], keep: Mapping[str, Sequence[str]]) -> tuple[li
         if table.kind != "table" or fold(table.name).startswith(unknown):
             dropped.append(["table", table.name, "virtual tables and what they are stored in are left out"])
             continue
+        if table.unnamed:
+            dropped.append(["columns", table.name, f"{table.unnamed} whose names are no text in UTF-8 are left out"])
         kept = tuple(_kept_columns(table, frozenset(keep[table.name]), dropped))
         if kept:
             columns[table.name] = kept

@@ -50,7 +50,7 @@ def read_tables(raw: Raw, readable: Readable | None) -> Iterator[Table]:
     """Every table and view in the order of their making, without SQLite's own and without what may not be read.
 
     Raises:
-        sqlite3.Error: The schema cannot be read at all.
+        sqlite3.Error: The schema cannot be read at all, or not in time.
     """
     rows = raw.execute(
         "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%'"
@@ -89,10 +89,7 @@ def text(value: object) -> str:
 
 def _columns(raw: Raw, table: bytearray) -> list[Column]:
     """Nothing for a view or virtual table that does not work."""
-    try:
-        rows = _about(raw, 'name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo', table)
-    except (sqlite3.Error, MemoryError):
-        return []
+    rows = _about(raw, 'name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo', table)
     columns = []
     for raw_name, declared_type, not_null, default, primary_key, hidden in rows:
         name = utf8(raw_name)
@@ -112,10 +109,7 @@ def _columns(raw: Raw, table: bytearray) -> list[Column]:
 
 def _foreign_keys(raw: Raw, table: bytearray, shown: set[str]) -> list[dict[str, Any]]:
     """In the order of their declaration, which SQLite numbers backwards."""
-    try:
-        rows = _about(raw, 'id, "table", "from", "to" FROM pragma_foreign_key_list', table, "ORDER BY id DESC, seq")
-    except (sqlite3.Error, MemoryError):
-        return []
+    rows = _about(raw, 'id, "table", "from", "to" FROM pragma_foreign_key_list', table, "ORDER BY id DESC, seq")
     keys: dict[int, dict[str, Any]] = {}
     for number, other, own, reference in rows:
         key = keys.setdefault(number, {"columns": [], "table": text(other), "references": []})
@@ -126,5 +120,12 @@ def _foreign_keys(raw: Raw, table: bytearray, shown: set[str]) -> list[dict[str,
 
 
 def _about(raw: Raw, what: str, table: bytearray, order: str = "") -> list[tuple[Any, ...]]:
-    """Ask one of SQLite's own table functions about a table whose name may hold anything."""
-    return raw.execute(f"SELECT {what}(CAST(? AS TEXT)) {order}", (bytes(table),)).fetchall()
+    """Ask one of SQLite's own table functions about a table whose name may hold anything; nothing if it fails."""
+    try:
+        return raw.execute(f"SELECT {what}(CAST(? AS TEXT)) {order}", (bytes(table),)).fetchall()
+    except (MemoryError, UnicodeDecodeError):  # the latter of a name in SQLite's message
+        return []
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:  # of time: it would fail for the next table, too
+            raise
+        return []

@@ -87,7 +87,7 @@ class Table:
     kind: str
     """`table`, `view`, `virtual` or `shadow`."""
     sql: str
-    """The statement that made it."""
+    """The statement that made it; empty where it is no text."""
     without_rowid: bool
     strict: bool
     columns: tuple[Column, ...]
@@ -148,15 +148,15 @@ def read_tables(connection: sqlite3.Connection, schema: str = "main") -> list[Ta
         Unsuitable: There are too many tables or columns.
     """
     statements = {
-        _name(name): _text(sql) or ""
+        name_of(name): text_of(sql) or ""
         for name, sql in connection.execute(
             f"SELECT name, sql FROM {schema}.sqlite_master WHERE type IN ('table', 'view')"  # noqa: S608 - not of the file
         )
     }
     kinds = {
-        name: (_text(kind) or "", bool(without_rowid), bool(strict))
+        name: (text_of(kind) or "", bool(without_rowid), bool(strict))
         for _, raw, kind, _, without_rowid, strict in connection.execute(f"PRAGMA {schema}.table_list")
-        if (name := _name(raw)) is not None
+        if (name := name_of(raw)) is not None
     }
     wanted = [name for name in statements if name in kinds and not fold(name).startswith("sqlite_")]
     if len(wanted) > MAX_TABLES:
@@ -225,14 +225,14 @@ def _read(
 
 def _column(row: Sequence[Any]) -> Column | None:
     _, raw, declared, not_null, default, primary_key, hidden = row
-    name = _name(raw)
+    name = name_of(raw)
     if name is None:
         return None
     return Column(
         name=name,
-        type=_text(declared) or "",
+        type=text_of(declared) or "",
         not_null=bool(not_null),
-        default=_text(default),
+        default=text_of(default),
         primary_key=primary_key,
         generated=hidden in _GENERATED,
     )
@@ -241,7 +241,7 @@ def _column(row: Sequence[Any]) -> Column | None:
 def _foreign_keys(connection: sqlite3.Connection, schema: str, name: str) -> Iterable[ForeignKey]:
     found: dict[int, list[tuple[str | None, str | None, str | None]]] = {}
     for row in connection.execute(f"PRAGMA {schema}.foreign_key_list({quoted(name)})"):
-        found.setdefault(row[0], []).append((_text(row[2]), _text(row[3]), _text(row[4])))
+        found.setdefault(row[0], []).append((text_of(row[2]), text_of(row[3]), text_of(row[4])))
     for number in sorted(found, reverse=True):  # the pragma lists the last one first
         tables, columns, references = zip(*found[number], strict=True)
         named = tuple(column for column in columns if column is not None)
@@ -252,29 +252,30 @@ def _foreign_keys(connection: sqlite3.Connection, schema: str, name: str) -> Ite
 def _indexes(connection: sqlite3.Connection, schema: str, name: str) -> Iterable[Index]:
     listed = connection.execute(f"PRAGMA {schema}.index_list({quoted(name)})").fetchall()
     for _, raw, unique, origin, partial in reversed(listed):  # likewise
-        index = _name(raw)
+        index = name_of(raw)
         if index is None:
             continue
         key = connection.execute(f"PRAGMA {schema}.index_xinfo({quoted(index)})").fetchall()
         yield Index(
             name=index,
             unique=bool(unique),
-            origin=_text(origin) or "",
+            origin=text_of(origin) or "",
             partial=bool(partial),
             columns=tuple(
-                IndexedColumn(name=_text(column), collation=_text(collation) or "", descending=bool(descending))
+                IndexedColumn(name=text_of(column), collation=text_of(collation) or "", descending=bool(descending))
                 for _, _, column, descending, collation, is_key in key
                 if is_key
             ),
         )
 
 
-def _name(raw: bytes | None) -> str | None:
-    text = _text(raw)
+def name_of(raw: bytes | None) -> str | None:
+    """The name that a query can write; None: there is none."""
+    text = text_of(raw)
     return None if text is None or not 0 < len(text) <= MAX_NAME_CHARACTERS else text
 
 
-def _text(raw: bytes | None) -> str | None:
+def text_of(raw: bytes | None) -> str | None:
     """Text that can be written into a statement and a frame; None: there is none, or it is no such text."""
     try:
         text = None if raw is None else raw.decode()

@@ -96,7 +96,9 @@ def _fault(
     cut: set[str],
 ) -> str | None:
     """Why a view cannot be kept; None: nothing speaks against it."""
-    if reads is None or not view.sql or view.unnamed:
+    if view.unnamed:
+        return "has a column whose name is no text in UTF-8"
+    if reads is None or not view.sql:
         return "does not work"
     hidden = [column.name for column in view.columns if column.name not in wanted]
     if hidden:
@@ -127,7 +129,7 @@ def _reads(connection: sqlite3.Connection, view: str) -> Reads | None:
     connection.set_authorizer(hear)
     try:
         connection.execute(f"EXPLAIN SELECT * FROM main.{quoted(view)}").close()  # noqa: S608 - a quoted name
-    except (sqlite3.Error, MemoryError):
+    except (sqlite3.Error, MemoryError, UnicodeDecodeError):  # the last one of a name, which the message holds as well
         return None
     finally:
         connection.set_authorizer(None)

@@ -91,6 +91,14 @@ EMAIL = "column person.email may not be read: data rule 2, deny person.email"
         "select case when email is null then 1 else 2 end, cast(email as int) from person",
         "select name from person limit (select count(email) from person)",
         "with city as (select 1 as one) select email from person, city",
+        "select name as email from person order by -email",
+        "select name as email from person order by email || ''",
+        "select name as email from person order by (email || '') collate nocase",
+        "select name as email from person order by email is null",
+        "select name as email from person order by person.email collate nocase",
+        "select name as email from person order by rank() over (order by email)",
+        "select name as email from person order by (select 1 from city order by person.email)",
+        "select name as email from person group by email collate nocase",
     ],
 )
 def test_a_hidden_column_is_refused_wherever_it_is_asked_for(sql: str) -> None:
@@ -133,6 +141,12 @@ def test_a_hidden_column_is_refused_wherever_it_is_asked_for(sql: str) -> None:
         "select key, value from json_each('[1]')",
         "select rowid from person",
         "select 1",
+        "select name as email from person order by email collate nocase desc",
+        "select name as email from person order by (email)",
+        "select name as email from person order by ((email) collate nocase) collate binary nulls last, id",
+        'select name as "e mail" from person order by -"e mail", "e mail" || name',
+        "select name as e from person order by upper(e) collate nocase",
+        "select name as email from person union select name from city order by (email) collate nocase",
     ],
 )
 def test_what_is_visible_is_never_refused_for_its_name(sql: str) -> None:
@@ -181,6 +195,14 @@ def test_nothing_is_refused_where_nothing_is_hidden() -> None:
     assert refusal(check("select email, key from person, secret"), schema, access_for(schema)) is None
 
 
+def test_the_name_of_a_collation_is_no_column() -> None:
+    schema = schema_of({"t": ("a", "nocase")})
+    hidden = access_for(schema, "t.nocase")
+    for sql in ("select a collate nocase from t order by a collate nocase", "select a in ('x') collate nocase from t"):
+        assert refusal(check(sql), schema, hidden) is None
+    assert refusal(check("select a collate nocase, nocase from t"), schema, hidden) is not None
+
+
 def test_nested_recursive_expressions_are_read_once_each() -> None:
     sql = "select 1 as a"
     for n in range(20):
@@ -190,6 +212,7 @@ def test_nested_recursive_expressions_are_read_once_each() -> None:
 
 NAMES = ("a", "b", "c")
 TABLES = {"t": ("a", "b", "c"), "u": ("b", "c"), "v": ("c",)}
+ORDERS = st.sampled_from(["{}", "({})", "{} collate nocase desc", "({}) collate nocase", "-{}", "{} || ''"])
 COLUMNS = sorted((table, column) for table, columns in TABLES.items() for column in columns)
 
 
@@ -223,7 +246,7 @@ def queries(draw: st.DrawFn, depth: int = 2, outer: tuple[str, ...] = ()) -> str
     elif draw(st.booleans()):
         clauses += f" where {draw(column)} is not null"
     if draw(st.integers(0, 3)) == 0:
-        clauses += f" order by {draw(column)}"
+        clauses += f" order by {draw(ORDERS).format(draw(column))}"
     head = f"with {', '.join(ctes)} " if ctes else ""
     return f"{head}select {', '.join(items)} from {' join '.join(sources)}{using}{clauses}"  # noqa: S608
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -37,33 +38,101 @@ def test_json_lines_are_read_with_defaults(tmp_path: Path) -> None:
     assert dataset.databases["sub/pets"] == tmp_path / "sub/pets.db"
 
 
+PET = '{"database": "pets", "question": "?"}'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("\n", r"holds no question; write one JSON object a line"),
-        ('{"database": "pets", "question": "q"}\n{', r"list\.jsonl: entry 2: line 1, column 2: not JSON"),
-        ('{"database": "pets"}', r"list\.jsonl: entry 1: 'question' is missing; add it"),
-        ('{"database": "pets", "question": "q", "sql": "x"}', r"entry 1: 'sql' is not known; the fields are id, "),
-        ('{"database": "../pets", "question": "q"}', r"'\.\.' is no name of a database"),
-        ('{"database": "/pets", "question": "q"}', r"'' is no name of a database"),
-        ('{"database": ".", "question": "q"}', r"'\.' is no name of a database"),
-        ('{"database": "cats", "question": "q"}', r"none of its databases is there; the first is expected at 'cats'"),
-        (
-            '{"id": "1", "database": "pets", "question": "q"}\n{"id": 1, "database": "pets", "question": "q"}',
-            r"entries 1 and 2 have the same id '1'",
+        (PET + "\n\n{", r"list\.jsonl: line 3, column 2: not JSON \(Expecting property name"),
+        (PET + PET, r"list\.jsonl: line 1, column 38: not JSON \(Extra data\)"),
+        (PET + "\n" + "[" * 200_000, r"list\.jsonl: line 2: nested too deep"),
+        (PET + "\n[]", r"list\.jsonl: line 2: it is \[\]: input should be"),
+        ('{"database": "pets", "question": "a\0b"}', r"line 1, column 36: it holds a NUL byte; .* as UTF-8"),
+        ("\0" * 5, r"list\.jsonl: line 1, column 1: it holds a NUL byte; is it damaged, or in UTF-16\?"),
+        (PET.replace("?", "a\\u0000b"), r"list\.jsonl: line 1: question is 'a\\x00b': it holds a NUL; correct it"),
+        (PET.replace("?", "x" * (10 << 20)), r"line 1: question is 'x+\.\.\.: .*at most 100000 characters; correct it"),
+        (PET.replace("?", "\\ud800"), r"line 1: question is '\\ud800': .*; correct it"),
+        (PET.replace('"?"', '"?", "gold": "a\\u0000"'), r"line 1: gold is 'a\\x00': it holds a NUL; correct it"),
+        ('{"database": "pets"}', r"list\.jsonl: line 1: 'question' is missing; add it"),
+        ('{"database": "pets", "question": "q", "sql": "x"}', r"line 1: 'sql' is not known; the fields are id, "),
+        (PET.replace("pets", "cats"), r"none of its databases is there; the first is expected at 'cats'"),
+        *(
+            (PET.replace("{", f'{{"id": {written}, '), rf"line 1: id is {shown}: it is {fault}; correct it")
+            for written, shown, fault in (
+                ("true", "True", "neither a text nor a whole number"),
+                ("1.5", "1.5", "neither a text nor a whole number"),
+                ("[1]", r"\[1\]", "neither a text nor a whole number"),
+                ('"a\\nb"', r"'a\\nb'", "no text that can be shown on one line"),
+                ('""', "''", "no text that can be shown on one line"),
+                ("1" + "0" * 300, r"10+\.\.\.", "too long; 200 characters are allowed"),
+            )
         ),
     ],
-)  # fmt: skip
+)
 def test_malformed_json_lines_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "pets.sqlite").touch()
     (tmp_path / "list.jsonl").write_text(text)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as caught:
         load_jsonl(tmp_path / "list.jsonl")
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 400
     with pytest.raises(InputError, match=r"cannot read .*No such file"):
         load_jsonl(tmp_path / "other.jsonl")
 
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("/data/pets.sqlite", "is an absolute path"),
+        ("/", "is an absolute path"),
+        ("~/pets.sqlite", "is an absolute path"),
+        ("C:\\data\\pets.sqlite", "is an absolute path"),
+        ("../pets", "leads out of the list's folder"),
+        ("data/../../pets", "leads out of the list's folder"),
+        (".", "is no path of a file"),
+        ("data//pets", "is no path of a file"),
+        ("data/", "is no path of a file"),
+        ("data\\pets.sqlite", "is no path of a file"),
+        ("pe\nts", "is no path of a file"),
+        ("x" * 300, "is no path of a file"),
+    ],
+)
+def test_a_database_that_does_not_lie_beside_the_list_is_refused_with_its_path(
+    tmp_path: Path, name: str, fault: str
+) -> None:
+    (tmp_path / "pets.sqlite").touch()
+    entry = json.dumps({"database": name, "question": "q"})
+    (tmp_path / "list.jsonl").write_text(f"{PET}\n\n{entry}\n{entry}\n")
+    said = re.escape(repr(name[:80])[:77])
+    way_out = r"name a file beside the list or below it, like 'shop\.sqlite' or 'data/shop\.sqlite'"
+    with pytest.raises(InputError, match=rf"list\.jsonl: line 3: database {said}.* {fault}; {way_out}"):
+        load_jsonl(tmp_path / "list.jsonl")
+
+
+@pytest.mark.parametrize(("ids", "name"), [(('"1"', "1"), "1"), (("3", None), "3"), (("7", "7"), "7")])
+def test_an_id_that_occurs_twice_is_refused_with_both_lines(
+    tmp_path: Path, ids: tuple[str | None, str | None], name: str
+) -> None:
+    (tmp_path / "pets.sqlite").touch()
+    entries = [PET if one is None else PET.replace("{", f'{{"id": {one}, ') for one in ids]
+    (tmp_path / "list.jsonl").write_text("\n\n".join(entries))
+    message = rf"list\.jsonl: lines 1 and 3 have the same id '{name}'; give each its own"
+    with pytest.raises(InputError, match=message):
+        load_jsonl(tmp_path / "list.jsonl")
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r", "\n\ufeff"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_list_is_read_however_an_editor_saved_it(tmp_path: Path, ending: str, encoding: str) -> None:
+    (tmp_path / "pets.sqlite").touch()
+    text = ending.join([PET.replace("?", "Wie viele Kätzchen?"), PET, ""])
+    (tmp_path / "list.jsonl").write_bytes(text.encode(encoding))
+    found = load_jsonl(tmp_path / "list.jsonl").questions
+    assert [(one.id, one.text) for one in found] == [("1", "Wie viele Kätzchen?"), ("2", "?")]
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30)
 
 
 @given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=5))

@@ -64,6 +64,7 @@ def test_a_text_that_cannot_be_cut_into_tokens_stands_for_itself(text: str) -> N
 @given(st.text(max_size=60) | st.sampled_from(QUERIES))
 @example("\x0b\x0b'")
 @example(" \u00a0'")
+@example("0:0\x1f")
 def test_it_is_idempotent(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
 
