@@ -14,6 +14,7 @@ from orchestrator.sql.gate import Refusal, check
 class PlainDatabase:
     """Refuses what mentions the table `secret`, and lets what mentions `slow` run out of time. Thread-safe."""
 
+    suspicions: tuple[str, ...] = ()
     description = Description(schema=Schema(tables=()), values={}, sqlite_version=sqlite3.sqlite_version)
 
     def __init__(

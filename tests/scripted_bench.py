@@ -14,14 +14,15 @@ from typing import Any
 
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
-from orchestrator.bootstrap.sql.bench import run_gold
 from orchestrator.bootstrap.sql.choices import BenchChoices, Layout
 from orchestrator.bootstrap.sql.configurations import Configuration
 from orchestrator.bootstrap.sql.data import BenchData, load_data
 from orchestrator.bootstrap.sql.databases import Place
+from orchestrator.bootstrap.sql.gold import run_gold
 from orchestrator.bootstrap.sql.header import bench_header, conditions_of
 from orchestrator.bootstrap.sql.outcomes import Method, Outcome
 from orchestrator.bootstrap.sql.prompts import SchemaTexts, prompts_record
+from orchestrator.bootstrap.sql.question_texts import texts_bytes
 from orchestrator.bootstrap.sql.questions import Follow, evaluate
 from orchestrator.domain.budgets import Budget
 from orchestrator.domain.conversation import (
@@ -99,6 +100,9 @@ class Writer:
 class Store:
     """Opens the demo's file itself, for every domain alike."""
 
+    def __init__(self, suspicions: tuple[str, ...] = ()) -> None:
+        self._suspicions = suspicions
+
     @contextmanager
     def open(
         self, path: Path, name: str, domain: object, *, run_id: str, query_seconds: float | None = None
@@ -109,6 +113,7 @@ class Store:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
         connection.text_factory = lambda raw: raw.decode(errors="replace")
         database = PlainDatabase(connection, name)
+        database.suspicions = self._suspicions
         try:
             yield database
         finally:
@@ -124,10 +129,12 @@ class Bench:
         self.choices = BenchChoices(layout=Layout.JSONL, root=str(demo.questions), limit=6)
         self.data: BenchData = load_data(self.choices)
         self.policy = find_policy(find_places(self.home, None), "default")
+        self.notes: list[str] = []
+        self.suspicions: tuple[str, ...] = ()
 
     def place(self, workers: int = 1) -> Place:
         sandbox: Any = SimpleNamespace(policy=self.policy)
-        store: Any = Store()
+        store: Any = Store(self.suspicions)
         return Place(
             sandbox=sandbox,
             store=store,
@@ -156,7 +163,7 @@ class Bench:
     def run(self, journal: Journal, configuration: Configuration, workers: int = 1) -> list[Outcome]:
         place = self.place(workers)
         judge = SqlJudge(journal, dataset=self.data.dataset.digest)
-        evaluable = run_gold(place, self.data.questions, judge, lambda _: None)
+        evaluable = run_gold(place, self.data.questions, judge, label="jsonl", note=self.notes.append)
         return evaluate(
             evaluable,
             configuration,
@@ -169,5 +176,6 @@ class Bench:
 
     def begun(self) -> tuple[str, SqliteJournal]:
         run_id, journal = RunStore(self.home).create()
-        journal.put("run", bench_header(self.choices, SETTINGS, self.data, self.conditions()))
+        texts = journal.put_blob(texts_bytes(self.data.questions))
+        journal.put("run", bench_header(self.choices, SETTINGS, self.data, self.conditions(), texts))
         return run_id, journal

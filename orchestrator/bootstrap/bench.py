@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from orchestrator.bootstrap.places import Places, writable_home
 from orchestrator.domain.policies import Policy
+from orchestrator.errors import PrerequisiteError, SandboxError
 from orchestrator.evaluation.seeds import KEY_FILE
 from orchestrator.runtime.workers import CancelToken
 from orchestrator.sandbox.adapter import DockerSandbox
@@ -16,6 +17,7 @@ from orchestrator.sandbox.doctor import Finding, examine
 from orchestrator.sandbox.engine import Engine
 from orchestrator.sandbox.image_pruning import ImagePruneReport, OldImage, prune_images
 from orchestrator.sandbox.images import ImageStore
+from orchestrator.sandbox.owners import CONTAINER_KIND, KIND, RUN
 from orchestrator.sandbox.proofs import Proofs
 from orchestrator.sandbox.sweep import SweepReport, prune
 from orchestrator.storage.audit import AuditChain
@@ -71,6 +73,15 @@ def open_bench(places: Places, policy: Policy, token: CancelToken, progress: Cal
         )
         with sandbox, token.on_cancel(sandbox.close):
             yield Bench(sandbox=sandbox, images=images)
+
+
+def containers_of(run_id: str) -> int | None:
+    """How many containers of a run exist, in any state; None: no engine says so."""
+    try:
+        with Engine.connect() as engine:
+            return len(engine.containers({KIND: CONTAINER_KIND, RUN: run_id}))
+    except (PrerequisiteError, SandboxError):
+        return None
 
 
 def pruned(*, dry_run: bool) -> SweepReport:

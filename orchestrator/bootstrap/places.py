@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -9,12 +10,15 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from orchestrator.errors import InputError
+from orchestrator.errors import InputError, PrerequisiteError
 from orchestrator.evaluation.tasks import find_tasks, task_folder
 from orchestrator.runtime.strict_yaml import shown
 from orchestrator.runtime.user_files import is_folder, kind_at
 
 HOME_VARIABLE = "EVOLVARIUM_HOME"
+_NO_PLACE = frozenset({errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG})
+"""A path like this can hold no home on any disk."""
+_ROOM = f"check its permissions and the free disk space, or choose another with --home or ${HOME_VARIABLE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +87,23 @@ def writable_home(places: Places) -> Path:
     """The home, made if it is missing, readable by its owner alone.
 
     Raises:
-        InputError: It cannot be made or written.
+        PrerequisiteError: The disk or its permissions do not let us make it or write there.
+        InputError: No folder can be at its path.
     """
     try:
         places.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _require_writable(places.home)
     except OSError as error:
-        msg = f"cannot make the home {str(places.home)!r}: {error.strerror}; choose another with --home"
-        raise InputError(msg) from error
-    if not os.access(places.home, os.W_OK | os.X_OK):
-        msg = f"the home {str(places.home)!r} is not writable; choose another with --home"
-        raise InputError(msg)
+        kind = InputError if error.errno in _NO_PLACE else PrerequisiteError
+        msg = f"cannot write to the home {str(places.home)!r}: {error.strerror}; {_ROOM}"
+        raise kind(msg) from error
     return places.home
+
+
+def _require_writable(folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        number = errno.EROFS if os.statvfs(folder).f_flag & os.ST_RDONLY else errno.EACCES
+        raise OSError(number, os.strerror(number))
 
 
 def _is_missing(home: Path) -> bool:

@@ -16,6 +16,8 @@ NEWEST = ("latest", "previous")
 SEARCH = "search"
 SQL_BENCH = "sql-bench"
 SQL_SWEEP = "sql-sweep"
+EVOLUTION = "robophd"
+_IN_WORDS = {SQL_BENCH: "a Text-to-SQL bench", SQL_SWEEP: "a Text-to-SQL sweep", EVOLUTION: "an evolution of packages"}
 
 
 def run_store(places: Places) -> RunStore:
@@ -69,7 +71,7 @@ def find_run(store: RunStore, name: str) -> str:
             if damaged:
                 msg = f"there is no {name} run that can be read; run {damaged[-1].id} cannot be: {damaged[-1].problem}"
                 raise RunStateError(msg)
-            msg = f"there is no {name} run yet; `evolvarium run TASK` makes one"
+            msg = f"there is no {name} run yet; `evolvarium run TASK` or `evolvarium sql bench` makes one"
             raise RunStateError(msg)
         return readable[NEWEST.index(name)]
     matches = [info.id for info in infos if name and info.id.startswith(name)]
@@ -95,3 +97,12 @@ def header_of(run_id: str, journal: Journal) -> Mapping[str, Any]:
 def kind_of(journal: Journal) -> str:
     """What a run is; one that ended before it began counts as a search."""
     return str((journal.get("run") or {}).get("kind", SEARCH))
+
+
+def in_words(kind: str) -> str:
+    """What a run is, with its article.
+
+    Args:
+        kind: From `kind_of`.
+    """
+    return _IN_WORDS.get(kind, "a search")

@@ -16,7 +16,7 @@ from orchestrator.bootstrap.ledger import RememberingLedger
 from orchestrator.bootstrap.models import REPLAY_PREFIX, find_model
 from orchestrator.bootstrap.places import Places, writable_home
 from orchestrator.bootstrap.policies import find_policy
-from orchestrator.bootstrap.runs import SEARCH, find_run, header_of, kind_of, new_run, run_store
+from orchestrator.bootstrap.runs import SEARCH, find_run, header_of, in_words, kind_of, new_run, run_store
 from orchestrator.bootstrap.splits import split_store, unused_data
 from orchestrator.bootstrap.turns import AnalystInTurn, EvaluatorInTurn, Turns
 from orchestrator.domain.budgets import Budget
@@ -192,8 +192,8 @@ def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
 def _recorded(places: Places, run_id: str, journal: Journal) -> _Run:
     """A run as its record says; its task as it is now."""
     header = header_of(run_id, journal)
-    if kind_of(journal) != SEARCH:
-        msg = f"run {run_id} is a Text-to-SQL bench, which cannot be replayed; `evolvarium show {run_id}` shows it"
+    if (kind := kind_of(journal)) != SEARCH:
+        msg = f"run {run_id} is {in_words(kind)}, which cannot be replayed; `evolvarium show {run_id}` shows it"
         raise RunStateError(msg)
     try:
         choices = Choices.model_validate(header["choices"])

@@ -23,18 +23,33 @@ def sandbox() -> None:
 
 @sandbox_app.command("prune")
 def prune(dry_run: DryRun = False, as_json: Json = False) -> None:
-    """Remove containers that dead owners left, and imported data that no container uses."""
+    """Remove containers that dead owners left, and imported data that no container uses, of every home on this engine.
+
+    The engine knows no homes, so there is no --home: whatever installation of this program made it on this engine, it
+    is removed once its owner is dead, and imported data only while no other owner lives. Nothing is lost that cannot be
+    had again: data are imported anew when they are needed.
+    """
     report = pruned(dry_run=dry_run)
     kind = PrunePreviewDocument if dry_run else PruneDocument
     document = kind(
         containers=list(report.containers), volumes=list(report.volumes), kept_containers=report.kept_containers
     )
-    text = (
-        f"{'would remove' if dry_run else 'removed'} {len(document.containers)} containers and "
-        f"{len(document.volumes)} volumes; {document.kept_containers} containers of living owners stay"
-    )
     named = [f"- {name}" for name in (*document.containers, *document.volumes)] if dry_run else []
-    Terminal(as_json=as_json).result(document, text, *named)
+    Terminal(as_json=as_json).result(document, pruned_text(document), *named)
+
+
+def pruned_text(document: PruneDocument | PrunePreviewDocument) -> str:
+    """What was removed, or would be, and of whom."""
+    act = "would remove" if isinstance(document, PrunePreviewDocument) else "removed"
+    return (
+        f"{act} {_counted(len(document.containers), 'container')} and {_counted(len(document.volumes), 'volume')}, "
+        f"whichever home on this engine they came from; kept {_counted(document.kept_containers, 'container')} of "
+        "living owners"
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
 def doctor(policy: PolicyName = "default", home: Home = None, as_json: Json = False) -> None:

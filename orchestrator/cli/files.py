@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from errno import ENOTDIR
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from orchestrator.domain.candidates import MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, FileTree
 from orchestrator.errors import InputError
-from orchestrator.runtime.user_files import check_target, is_folder, read_file, read_tree, write_file
+from orchestrator.runtime.user_files import check_target, is_folder, kind_at, read_file, read_tree, write_file
 
 
 def write_tree(tree: FileTree, target: Path, *, force: bool) -> Path:
@@ -51,6 +53,23 @@ def require_target(path: Path, *, force: bool) -> None:
         raise InputError(msg) from error
     except OSError as error:
         msg = f"cannot write {str(path)!r}: {error.strerror}; remove it, or choose another place"
+        raise InputError(msg) from error
+
+
+def require_folder(path: Path) -> None:
+    """See, before any work is done, that a folder can be written or made; nothing is left of the attempt.
+
+    Raises:
+        InputError: It cannot.
+    """
+    try:
+        nearest = next(folder for folder in (path, *path.parents) if kind_at(folder))
+        if not is_folder(nearest):
+            raise NotADirectoryError(ENOTDIR, f"{str(nearest)!r} is not a folder")
+        with TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        msg = f"cannot write into {str(path)!r}: {error.strerror}; choose another folder with -o"
         raise InputError(msg) from error
 
 

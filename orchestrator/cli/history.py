@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from orchestrator.bootstrap.finals import read_finals
-from orchestrator.bootstrap.runs import SEARCH, kind_of
+from orchestrator.bootstrap.runs import SEARCH, in_words, kind_of
 from orchestrator.domain.verdicts import Verdict
 from orchestrator.errors import RunStateError
 from orchestrator.methods.agentic_evolve import History, read_history
@@ -72,8 +72,8 @@ def read_view(run_id: str, journal: Journal) -> RunView:
     Raises:
         RunStateError: It holds no run, or is damaged.
     """
-    if kind_of(journal) != SEARCH:
-        msg = f"run {run_id} is a Text-to-SQL bench; `evolvarium show {run_id}` shows all of it"
+    if (kind := kind_of(journal)) != SEARCH:
+        msg = f"run {run_id} is {in_words(kind)}; `evolvarium show {run_id}` shows all of it"
         raise RunStateError(msg)
     try:
         view = RunView(

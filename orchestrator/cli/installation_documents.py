@@ -51,7 +51,7 @@ class ImagesDocument(Document):
 
 
 class PruneDocument(Document):
-    """`sandbox prune`."""
+    """`sandbox prune`: what was removed, whichever home on the engine it came from."""
 
     containers: list[str]
     """Ids of removed containers."""
@@ -129,6 +129,7 @@ class PolicyDocument(Document):
     digest: str
     description: str
     purposes: list[PurposeDocument]
+    """With --purpose that one alone."""
     refused: list[str]
     """Purposes that cannot run."""
     data: list[DataRuleDocument]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -41,6 +42,14 @@ class PlainCommand(typer.core.TyperCommand):
 class PlainGroup(typer.core.TyperGroup):
     """A group that lists its commands with their whole first sentences."""
 
+    order: Sequence[str] = ()
+    """Names of commands that are listed first, in this order."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """As the base class has them, those of `order` first."""
+        names = super().list_commands(ctx)
+        return [*(name for name in self.order if name in names), *(name for name in names if name not in self.order)]
+
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the list; long sentences wrap."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
@@ -54,9 +63,14 @@ class PlainGroup(typer.core.TyperGroup):
                 formatter.write_dl(rows)
 
 
-def in_plain_words(app: typer.Typer) -> None:
-    """Let an app, its commands, and the apps in it write their help so."""
-    app.info.cls = PlainGroup
+def in_plain_words(app: typer.Typer, *, order: Sequence[str] = ()) -> None:
+    """Let an app, its commands, and the apps in it write their help so.
+
+    Args:
+        app: The outermost.
+        order: Names of its commands and groups, in the order in which it lists them; others follow.
+    """
+    app.info.cls = type("OrderedGroup", (PlainGroup,), {"order": tuple(order)})
     for command in app.registered_commands:
         command.cls = PlainCommand
     for group in app.registered_groups:

@@ -6,7 +6,7 @@ from orchestrator.cli.documents import Document
 
 
 class PrunePreviewDocument(Document):
-    """`sandbox prune --dry-run`: what would be removed."""
+    """`sandbox prune --dry-run`: what would be removed, whichever home on the engine it came from."""
 
     containers: list[str]
     """Ids."""

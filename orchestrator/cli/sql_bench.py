@@ -12,12 +12,14 @@ import typer
 from orchestrator.bootstrap.models import OFFLINE
 from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.runs import run_store
-from orchestrator.bootstrap.sql.bench import Begun, BenchEnded, BenchWatch, begin_bench, resume_bench
+from orchestrator.bootstrap.sql.bench import Begun, begin_bench, resume_bench
 from orchestrator.bootstrap.sql.choices import QUERY_SECONDS, BenchChoices, Layout, SqlBudget, methods_of, settings_of
 from orchestrator.bootstrap.sql.results import read_bench
+from orchestrator.bootstrap.sql.running import Ended, Watch
 from orchestrator.cli.files import require_target, write_text
 from orchestrator.cli.options import Home, Json, PolicyName, RuntimeName, path_given
-from orchestrator.cli.sql_endings import exit_as, explained
+from orchestrator.cli.sql_bench_parts import bench_end_parts
+from orchestrator.cli.sql_endings import exit_as, explaining
 from orchestrator.cli.sql_options import (
     Assignments,
     BudgetTokens,
@@ -33,12 +35,10 @@ from orchestrator.cli.sql_options import (
     Seed,
     Temperature,
 )
-from orchestrator.cli.sql_progress import followed_bench
+from orchestrator.cli.sql_progress import BENCH, followed
 from orchestrator.cli.sql_summaries import bench_document
-from orchestrator.cli.sql_tables import bench_parts
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Terminal
-from orchestrator.errors import EvolvariumError
 
 _METHODS = "evosql,self_evolution,majority,best_of_k"
 
@@ -91,9 +91,10 @@ def bench(  # noqa: PLR0913 - one parameter per option
     """Measure EvoSQL and its baselines on a data set, all on the same first-round candidates.
 
     Progress goes to stderr; where stdout is no terminal, or with --json, one JSON object goes there at the end (see
-    docs/json.md). The run is kept: `evolvarium resume` continues it after any interruption, `evolvarium show` prints
-    its tables again. A budget is divided equally among the questions. Exit code 1: a gold query is not right when it is
-    judged like a prediction, so that the figures cannot be trusted.
+    docs/json.md). The run is kept: `evolvarium resume` continues it after any interruption, `evolvarium show RUN`
+    prints all its tables, with `--questions failed` the questions that failed, with a question's id that question. A
+    budget is divided equally among the questions. Exit code 1: a gold query is not right when it is judged like a
+    prediction, so that the figures cannot be trusted; 2: no question can be evaluated.
     """
     places = find_places(home, None)
     if run_id_file is not None:
@@ -133,33 +134,26 @@ def resume(places: Places, name: str, *, as_json: bool) -> None:
 
 
 def _follow(
-    places: Places, as_json: bool, work: Callable[[BenchWatch], BenchEnded], run_id_file: Path | None = None
+    places: Places, as_json: bool, work: Callable[[Watch[Begun]], Ended], run_id_file: Path | None = None
 ) -> None:
     terminal = Terminal(as_json=as_json)
-    started: list[str] = []
-    try:
-        with followed_bench(terminal) as progress, stoppable() as token:
+    with explaining(places) as started, followed(terminal, BENCH) as progress, stoppable() as token:
 
-            def on_start(begun: Begun) -> None:
-                started.append(begun.run_id)
-                if run_id_file is not None:
-                    write_text(run_id_file, f"{begun.run_id}\n", force=True)  # that of an earlier run is replaced
-                progress.start(begun)
+        def on_start(begun: Begun) -> None:
+            started(begun.run_id)
+            if run_id_file is not None:
+                write_text(run_id_file, f"{begun.run_id}\n", force=True)  # that of an earlier run is replaced
+            progress.start(begun)
 
-            watch = BenchWatch(
-                token=token,
-                note=progress.note,
-                on_start=on_start,
-                on_questions=progress.questions,
-                on_outcome=progress.outcome,
-            )
-            ended = work(watch)
-    except EvolvariumError as error:
-        told = explained(error, started)
-        if told is error:
-            raise
-        raise told from error
+        watch = Watch(
+            token=token,
+            note=progress.note,
+            on_start=on_start,
+            on_total=progress.total,
+            on_outcome=progress.outcome,
+        )
+        ended = work(watch)
     with run_store(places).open(ended.run_id, read_only=True) as journal:
         document = bench_document(read_bench(ended.run_id, journal), ended.containers_left)
-    terminal.final(document, *bench_parts(document))
+    terminal.final(document, *bench_end_parts(document))
     exit_as(terminal, gold_disagreeing=document.gold_disagreeing, state=document.state)

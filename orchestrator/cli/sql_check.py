@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,14 +13,17 @@ from orchestrator.bootstrap.policies import find_policy
 from orchestrator.bootstrap.sql.check import Checked, check_query
 from orchestrator.bootstrap.sql.opening import OpenFor
 from orchestrator.cli.options import Home, Json, PolicyName, RuntimeName
-from orchestrator.cli.sql_documents import HiddenColumn, SqlCheckDocument
+from orchestrator.cli.sql_answers import hidden_columns
+from orchestrator.cli.sql_documents import SqlCheckDocument
 from orchestrator.cli.sql_options import DatabaseFile
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Rows, Terminal
+from orchestrator.domain.sizes import size_words
 from orchestrator.errors import InputError
 
 _MAX_BYTES = 1 << 20
-_HIDDEN_SHOWN = 40
+_LINES_SHOWN = 10
+_COLUMNS_SHOWN = 8
 
 
 def check(
@@ -42,7 +46,7 @@ def check(
     with stoppable() as token:
         checked = check_query(sql, db, OpenFor(places=places, policy=found, token=token, note=terminal.note))
     document = _document(checked, found.name)
-    terminal.result(document, *_parts(document))
+    terminal.result(document, *check_parts(document))
     if not document.allowed:
         raise typer.Exit(1)
 
@@ -69,16 +73,15 @@ def _document(checked: Checked, policy: str) -> SqlCheckDocument:
         reason=checked.reason,
         ordered=checked.is_ordered,
         reads={table: list(columns) for table, columns in checked.reads.items()},
-        hidden=[
-            HiddenColumn(table=one.table, column=one.column, rule=one.rule) for one in (access.hidden if access else ())
-        ],
+        hidden=hidden_columns(access.hidden if access else ()),
         max_rows=None if access is None else access.max_rows,
         max_bytes=None if access is None else access.max_bytes,
         query_seconds=None if access is None else access.query_seconds,
     )
 
 
-def _parts(document: SqlCheckDocument) -> list[Rows | str]:
+def check_parts(document: SqlCheckDocument) -> list[Rows | str]:
+    """What is said of a query, as people read it."""
     if document.refused_by == "gate":
         return [f"Refused by the gate: {document.reason}", "The database was not asked, and no engine was needed."]
     by = "SQLite" if document.refused_by == "sqlite" else f"policy {document.policy}"
@@ -89,10 +92,31 @@ def _parts(document: SqlCheckDocument) -> list[Rows | str]:
         title = "It reads" if document.allowed else "Of what the policy leaves it would read"
         parts += ["", Rows(title=title, columns=["table", "columns"], rows=rows, cell_characters=400)]
     if document.hidden:
-        shown = document.hidden[:_HIDDEN_SHOWN]
-        more = f" (the first {len(shown)} of {len(document.hidden)})" if len(shown) < len(document.hidden) else ""
-        hidden = [[one.table, one.column, one.rule] for one in shown]
-        title = f"Kept back of {document.database}{more}"
-        parts += ["", Rows(title=title, columns=["table", "column", "by"], rows=hidden, cell_characters=120)]
-    limits = f"{document.max_rows} rows, {document.max_bytes} bytes, {document.query_seconds:g} s of computing"
+        parts += ["", _kept_back(document)]
+    limits = (
+        f"{document.max_rows or 0:,} rows, {size_words(document.max_bytes or 0)}, {document.query_seconds:g} s of "
+        "computing"
+    )
     return [*parts, "", f"A query may give and take at most {limits}."]
+
+
+def _kept_back(document: SqlCheckDocument) -> Rows:
+    """One line for each table and rule, as many as fit a screen."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for one in document.hidden:
+        grouped.setdefault((one.table, one.rule), []).append(one.column)
+    lines = list(grouped.items())[:_LINES_SHOWN]
+    shown = sum(min(len(columns), _COLUMNS_SHOWN) for _, columns in lines)
+    count = len(document.hidden)
+    cut = f", {shown} of them shown (--json shows all)" if shown < count else ""
+    return Rows(
+        title=f"Kept back of {document.database}: {count} column{'s' if count != 1 else ''}{cut}",
+        columns=["table", "columns", "by"],
+        rows=[[table, _few(columns), rule] for (table, rule), columns in lines],
+        cell_characters=200,
+    )
+
+
+def _few(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - _COLUMNS_SHOWN} more" if len(columns) > _COLUMNS_SHOWN else ""
+    return ", ".join(columns[:_COLUMNS_SHOWN]) + more

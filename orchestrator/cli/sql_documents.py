@@ -18,6 +18,14 @@ class HiddenColumn(Document):
     """Which data rule of the policy keeps it back, or what it went with."""
 
 
+class WithheldWords(Document):
+    """Words of a question that name what the policy keeps back."""
+
+    words: str
+    """As they are written."""
+    columns: list[HiddenColumn]
+
+
 class SqlAnswerDocument(Document):
     """`sql ask`."""
 
@@ -59,6 +67,10 @@ class SqlAnswerDocument(Document):
     policy: str
     hidden: int
     """Columns that the policy keeps back."""
+    withheld: list[WithheldWords]
+    """What the question names of them, by its words; no model is told of it, so the answer shows something else."""
+    unplaced: list[str] | None
+    """Words of the question that the model passed over, as they are written; null: the model does not say."""
     sqlite: str
     requests: int
     usage: UsageDocument
@@ -208,6 +220,8 @@ class SqlBenchDocument(Document):
     """Gold run and judged like a prediction; anything but everything means that the figures cannot be trusted."""
     gold_disagreeing: list[str]
     """Ids of the questions where it is not right."""
+    not_reached: dict[str, int] = Field(default={})
+    """Method to answered questions that the budget did not reach under it; they count as wrong in every share."""
     methods: dict[str, MetricShares]
     """Method (`evosql`, `self_evolution`, `majority`, `best_of_k`) to metric (`bird`, `multiset`, `spider`, `strict`,
     `relaxed`) to how often its answer is right."""
@@ -247,4 +261,4 @@ class SqlBenchDocument(Document):
     prompts: dict[str, Any]
     versions: dict[str, str]
     containers_left: int | None = Field(default=None)
-    """Containers of this run that exist; null: not asked, for the command needs no engine."""
+    """Containers of this run that exist; null: not asked (`show` needs no engine), or no engine answers."""

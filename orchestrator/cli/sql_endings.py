@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import typer
 
+from orchestrator.bootstrap.places import Places
+from orchestrator.bootstrap.runs import exists, run_store
 from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import BudgetExhausted, Cancelled, EvolvariumError, RunStateError
+
+
+@contextmanager
+def explaining(places: Places) -> Iterator[Callable[[str], None]]:
+    """Within the block, an error says what became of the run and what to do now.
+
+    Args:
+        places: Hold the run.
+
+    Yields:
+        Takes the run's id, once it can be resumed.
+
+    Raises:
+        EvolvariumError: That of the block, explained.
+    """
+    started: list[str] = []
+    try:
+        yield started.append
+    except EvolvariumError as error:
+        told = explained(error, started, is_kept=bool(started) and exists(run_store(places), started[0]))
+        if told is error:
+            raise
+        raise told from error
 
 
 def exit_as(terminal: Terminal, *, gold_disagreeing: Sequence[str], state: str) -> None:
@@ -26,21 +52,29 @@ def exit_as(terminal: Terminal, *, gold_disagreeing: Sequence[str], state: str) 
         )
         raise typer.Exit(1)
     if state == "budget-spent":
-        terminal.note("the budget did not cover every step of every question (it is divided equally among them)")
+        terminal.note(
+            "the budget did not cover every step of every question (it is divided equally among them): what it did not "
+            "reach counts as wrong, so these figures say little of the methods; give more, or ask fewer with --limit"
+        )
         raise typer.Exit(BudgetExhausted.exit_code)
 
 
-def explained(error: EvolvariumError, started: Sequence[str]) -> EvolvariumError:
+def explained(error: EvolvariumError, started: Sequence[str], *, is_kept: bool) -> EvolvariumError:
     """The error as it concerns the run, with what to do now.
 
     Args:
         error: That ended the work.
         started: Id of the run, once it can be resumed.
+        is_kept: Whether it is still there.
     """
     if isinstance(error, Cancelled):
         if not started:
             return Cancelled("stopped before the run began or went on; nothing was lost")
         return Cancelled(f"run {started[0]} was stopped and is kept; continue it with `evolvarium resume {started[0]}`")
     if not started or isinstance(error, RunStateError):
+        return error
+    if not is_kept:
+        return type(error)(f"{error}; nothing was recorded of the run, so none is kept: start it again")
+    if started[0] in str(error):  # it says already what there is to do
         return error
     return type(error)(f"{error}; the run is kept: continue it with `evolvarium resume {started[0]}`")

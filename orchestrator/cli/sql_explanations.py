@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.cli.terminal import Rows
+from orchestrator.sql.normalisation import normalise
+
+_PAIR = 2
 
 
 def explanation_parts(explanation: Mapping[str, Any]) -> list[Rows | str]:
@@ -18,21 +21,41 @@ def explanation_parts(explanation: Mapping[str, Any]) -> list[Rows | str]:
     return parts
 
 
+def numbers(indices: Sequence[int]) -> str:
+    """Ascending numbers as people write them: `0, 2-5, 9`."""
+    runs: list[list[int]] = []
+    for index in indices:
+        if runs and index == runs[-1][-1] + 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > _PAIR else ", ".join(map(str, run)) for run in runs)
+
+
 def _candidates(round_: Mapping[str, Any]) -> Rows:
+    """Those that differ in nothing but white space and the case of keywords are one row."""
+    merged: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    for entry in round_["candidates"]:
+        merged.setdefault((normalise(entry["sql"]), *_measured(entry)), []).append(entry)
     rows = [
-        [
-            entry["index"],
-            entry["result"],
-            _execution(entry["execution"]),
-            entry["confidence"],
-            round(entry["utility"], 4),
-            _issues(entry["critique"]),
-            entry["sql"],
-        ]
-        for entry in round_["candidates"]
+        [len(alike), numbers([entry["index"] for entry in alike]), *_measured(alike[0]), alike[0]["sql"]]
+        for alike in merged.values()
     ]
-    columns = ["", "result", "execution", "confidence", "utility", "critique", "SQL"]
-    return Rows(title=f"Round {round_['round']}", columns=columns, rows=rows, cell_characters=300)
+    count = len(round_["candidates"])
+    different = f"{len(rows)} different of " if len(rows) < count else ""
+    title = f"Round {round_['round']}: {different}{count} candidate{'s' if count != 1 else ''}"
+    columns = ["count", "candidates", "result", "execution", "confidence", "utility", "critique", "SQL"]
+    return Rows(title=title, columns=columns, rows=rows, cell_characters=300)
+
+
+def _measured(entry: Mapping[str, Any]) -> tuple[object, ...]:
+    return (
+        entry["result"],
+        _execution(entry["execution"]),
+        entry["confidence"],
+        round(entry["utility"], 4),
+        _issues(entry["critique"]),
+    )
 
 
 def _agreement(round_: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ class CriticScores(StrEnum):
 
 DatabaseFile = Annotated[
     Path,
-    typer.Option("--db", parser=path_given, metavar="FILE", help="SQLite database; it is only read, and never here."),
+    typer.Option("--db", parser=path_given, metavar="FILE", help="SQLite database; only a container opens it."),
 ]
 GeneratorModel = Annotated[str, typer.Option("--model", help="Writes the queries: `offline`.")]
 CriticModel = Annotated[

@@ -1,4 +1,4 @@
-"""Progress of a bench on stderr: a live table on a terminal, a line now and then elsewhere."""
+"""Progress of a bench or a sweep on stderr: a live table on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -6,32 +6,51 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from orchestrator.bootstrap.sql.bench import Begun
+from orchestrator.bootstrap.sql.choices import CommonChoices
 from orchestrator.bootstrap.sql.outcomes import Method, Outcome
+from orchestrator.bootstrap.sql.scores import HEADLINE
+from orchestrator.bootstrap.sql.sweep import SweepBegun
+from orchestrator.bootstrap.sql.sweep_choices import METHODS
+from orchestrator.cli.heartbeat import Heartbeat, duration, repeated
 from orchestrator.cli.layout import fitting_table
-from orchestrator.cli.progress import duration, ticking
+from orchestrator.cli.progress import ticking
 from orchestrator.cli.terminal import Terminal, one_line, visible
-from orchestrator.evaluation.sql_judge import Metric
 
+BegunT = TypeVar("BegunT")
 _LINES = 20
-"""Lines in all for the questions of a bench, where there is no terminal."""
-_SPARE = ("last", "tokens", "seconds each")
+"""Lines in all for what is answered, where there is no terminal."""
+_SPARE = ("last", "tokens", "not reached", "seconds each")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Generic[BegunT]):
+    """In what the progress of a bench and of a sweep differ."""
+
+    unit: str
+    """Of what is counted."""
+    methods: Callable[[BegunT], Sequence[Method]]
+    """Whose right answers are counted."""
+    beginning: Callable[[BegunT], str]
 
 
 class _Tally:
-    """What has been answered so far. Not thread-safe."""
+    """What has been answered so far by this process. Not thread-safe."""
 
     def __init__(self) -> None:
         self.total = 0
         self.before = 0
         self.done = 0
         self.tokens = 0
+        self.not_reached = 0
         self.last = ""
         self.right: Counter[Method] = Counter()
         self.methods: Sequence[Method] = ()
@@ -45,57 +64,98 @@ class _Tally:
         self.last = outcome.id
         spent = outcome.spent
         self.tokens += spent.input_tokens + spent.cached_input_tokens + spent.output_tokens
-        self.right.update(method for method, right in outcome.answers.items() if Metric.STRICT in right)
+        self.not_reached += not outcome.answers
+        self.right.update(method for method, right in outcome.answers.items() if HEADLINE in right)
 
     def strict(self, method: Method) -> str:
         return f"{100 * self.right[method] / self.done:.1f}" if self.done else ""
 
     @property
+    def reached(self) -> int:
+        return self.before + self.done
+
+    @property
     def elapsed(self) -> float:
         return time.monotonic() - self.began
 
+    @property
+    def left(self) -> str:
+        """How long the rest takes, if it takes as long as what is done; empty: nobody can say, or nothing is left."""
+        if not self.done or self.reached >= self.total:
+            return ""
+        return f"about {duration(self.elapsed / self.done * (self.total - self.reached))} left"
 
-class BenchLines:
-    """One line for what matters. Thread-safe."""
 
-    def __init__(self, terminal: Terminal) -> None:
+class ProgressLines(Generic[BegunT]):
+    """One line for what matters, and one after every half minute without any. Thread-safe."""
+
+    def __init__(self, terminal: Terminal, kind: Kind[BegunT], clock: Callable[[], float] = time.monotonic) -> None:
+        """Say nothing yet.
+
+        Args:
+            terminal: Where lines go.
+            kind: Of run.
+            clock: Seconds, monotonic.
+        """
         self._terminal = terminal
-        self._lock = threading.Lock()  # guards _tally: questions end in different threads
+        self._kind = kind
+        self._heartbeat = Heartbeat(terminal.note, clock)
+        self._lock = threading.Lock()  # guards _tally and _doing: questions end in different threads
         self._tally = _Tally()
+        self._doing = "the run has not begun"
 
     def note(self, text: str) -> None:
         """Say what takes a while."""
-        self._terminal.note(text)
+        with self._lock:
+            self._doing = text
+        self._say(text)
 
-    def start(self, begun: Begun) -> None:
+    def start(self, begun: BegunT) -> None:
         """Say what begins."""
-        self._tally.methods = begun.choices.methods
-        self._terminal.note(_beginning(begun))
+        self._tally.methods = self._kind.methods(begun)
+        self._say(self._kind.beginning(begun))
 
-    def questions(self, evaluable: int, done: int) -> None:
+    def total(self, total: int, done: int) -> None:
         """Say how much there is to do."""
-        self._tally.begin(evaluable, done)
-        self._terminal.note(_to_do(evaluable, done))
+        with self._lock:
+            self._tally.begin(total, done)
+        self._say(_to_do(self._kind.unit, total, done))
 
     def outcome(self, outcome: Outcome) -> None:
         """Say where it stands, now and then."""
         with self._lock:
             tally = self._tally
             tally.add(outcome)
-            reached = tally.before + tally.done
-            step = max(1, tally.total // _LINES)
-            if reached % step and reached != tally.total:
+            if tally.reached % max(1, tally.total // _LINES) and tally.reached != tally.total:
                 return
-            strict = ", ".join(f"{method.value} {tally.strict(method)} %" for method in tally.methods)
-            line = f"{reached} of {tally.total} questions after {duration(tally.elapsed)}; strict so far: {strict}"
+            line = _standing(self._kind.unit, tally)
+        self._say(line)
+
+    def beat(self) -> None:
+        """Say where it stands after a silence."""
+        self._heartbeat.beat(self._now)
+
+    def _now(self) -> str:
+        with self._lock:
+            return _standing(self._kind.unit, self._tally) if self._tally.done else f"still {self._doing}"
+
+    def _say(self, line: str) -> None:
+        self._heartbeat.said()
         self._terminal.note(line)
 
 
-class BenchTable:
-    """A single row, drawn again at every question and every second. Thread-safe."""
+class ProgressTable(Generic[BegunT]):
+    """A single row, drawn again at every answer and every second. Thread-safe."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, kind: Kind[BegunT]) -> None:
+        """Draw nothing yet.
+
+        Args:
+            console: Of the terminal.
+            kind: Of run.
+        """
         self._console = console
+        self._kind = kind
         self._lock = threading.Lock()  # guards _tally: questions end and drawing happens in different threads
         self._tally = _Tally()
 
@@ -103,19 +163,19 @@ class BenchTable:
         """Say something above the table."""
         self._console.print(visible(text), soft_wrap=True)
 
-    def start(self, begun: Begun) -> None:
+    def start(self, begun: BegunT) -> None:
         """Say what begins, above the table."""
-        self._tally.methods = begun.choices.methods
-        self.note(_beginning(begun))
+        self._tally.methods = self._kind.methods(begun)
+        self.note(self._kind.beginning(begun))
 
-    def questions(self, evaluable: int, done: int) -> None:
+    def total(self, total: int, done: int) -> None:
         """Say how much there is to do, and begin to count."""
         with self._lock:
-            self._tally.begin(evaluable, done)
-        self.note(_to_do(evaluable, done))
+            self._tally.begin(total, done)
+        self.note(_to_do(self._kind.unit, total, done))
 
     def outcome(self, outcome: Outcome) -> None:
-        """Count a question."""
+        """Count an answer."""
         with self._lock:
             self._tally.add(outcome)
 
@@ -125,26 +185,33 @@ class BenchTable:
             tally = self._tally
             if not tally.total:
                 return ""
-            columns = ["questions", *(f"{m.value} %" for m in tally.methods), "tokens", "seconds each", "last", "now"]
-            row = [
-                f"{tally.before + tally.done}/{tally.total}",
-                *(tally.strict(method) for method in tally.methods),
-                str(tally.tokens),
-                f"{tally.elapsed / tally.done:.1f}" if tally.done else "",
-                one_line(tally.last, 20),
-                f"after {duration(tally.elapsed)}",
-            ]
-        return Group(fitting_table(columns, [row], width=self._console.width, spare_columns=_SPARE, one_line=True), "")
+            strict = {f"{m.value} {HEADLINE.value} %": tally.strict(m) for m in tally.methods}
+            row = {
+                self._kind.unit: f"{tally.reached}/{tally.total}",
+                **strict,
+                **({"not reached": str(tally.not_reached)} if tally.not_reached else {}),
+                "tokens": str(tally.tokens),
+                "seconds each": f"{tally.elapsed / tally.done:.1f}" if tally.done else "",
+                "last": one_line(tally.last, 20),
+                "now": f"after {duration(tally.elapsed)}",
+                "left": tally.left.removesuffix(" left"),
+            }
+        table = fitting_table(
+            list(row), [list(row.values())], width=self._console.width, spare_columns=_SPARE, one_line=True
+        )
+        return Group(table, "")
 
 
 @contextmanager
-def followed_bench(terminal: Terminal) -> Iterator[BenchLines | BenchTable]:
-    """What a bench tells while it goes on; the percentages are strict accuracy of what this process has answered."""
+def followed(terminal: Terminal, kind: Kind[BegunT]) -> Iterator[ProgressLines[BegunT] | ProgressTable[BegunT]]:
+    """What a run tells while it goes on; the percentages are strict accuracy of what this process has answered."""
     if not sys.stderr.isatty():
-        yield BenchLines(terminal)
+        lines = ProgressLines(terminal, kind)
+        with repeated("progress", lines.beat):
+            yield lines
         return
     console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-    table = BenchTable(console)
+    table = ProgressTable(console, kind)
     live = Live(
         console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False, get_renderable=table.drawn
     )
@@ -152,16 +219,43 @@ def followed_bench(terminal: Terminal) -> Iterator[BenchLines | BenchTable]:
         yield table
 
 
-def _beginning(begun: Begun) -> str:
+def _standing(unit: str, tally: _Tally) -> str:
+    strict = ", ".join(f"{method.value} {tally.strict(method)} %" for method in tally.methods)
+    parts = [
+        f"{tally.reached} of {tally.total} {unit} after {duration(tally.elapsed)}",
+        *([tally.left] if tally.left else []),
+        f"{HEADLINE.value} {'since it was resumed' if tally.before else 'so far'}: {strict}",
+        *([f"{tally.not_reached} not reached by the budget count as wrong"] if tally.not_reached else []),
+        f"{tally.tokens} tokens",
+    ]
+    return "; ".join(parts)
+
+
+def _models(choices: CommonChoices) -> str:
+    return choices.model if choices.critic == choices.model else f"{choices.model}, critic {choices.critic}"
+
+
+def _bench_beginning(begun: Begun) -> str:
     choices, settings = begun.choices, begun.settings
-    models = choices.model if choices.critic == choices.model else f"{choices.model}, critic {choices.critic}"
     return (
         f"run {begun.run_id}: {choices.layout.value}, {begun.questions} questions, "
-        f"{', '.join(method.value for method in choices.methods)}, {models}, seed {settings.seed}, "
+        f"{', '.join(method.value for method in choices.methods)}, {_models(choices)}, seed {settings.seed}, "
         f"{settings.candidates} candidates, {settings.rounds} rounds"
     )
 
 
-def _to_do(evaluable: int, done: int) -> str:
-    before = f", {done} of them are answered already" if done else ""
-    return f"{evaluable} questions can be evaluated{before}"
+def _sweep_beginning(begun: SweepBegun) -> str:
+    asked = " and ".join(f"{count} questions of {name}" for name, count in begun.questions.items())
+    return (
+        f"run {begun.run_id}: {begun.variants} variants on {asked}, {_models(begun.choices)}; {begun.trials} "
+        "evolutions of each question answer for all variants"
+    )
+
+
+def _to_do(unit: str, total: int, done: int) -> str:
+    what = "questions can be evaluated" if unit == "questions" else f"{unit} of questions that can be evaluated"
+    return f"{total} {what}{f', {done} of them are answered already' if done else ''}"
+
+
+BENCH = Kind[Begun](unit="questions", methods=lambda begun: begun.choices.methods, beginning=_bench_beginning)
+SWEEP = Kind[SweepBegun](unit="evolutions", methods=lambda _: METHODS, beginning=_sweep_beginning)

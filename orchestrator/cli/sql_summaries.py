@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from orchestrator.bootstrap.sql import scores
@@ -23,7 +23,7 @@ from orchestrator.cli.sql_documents import (
     SqlTokens,
 )
 from orchestrator.domain.conversation import Usage
-from orchestrator.evaluation.sql_judge import Metric, Standing
+from orchestrator.evaluation.sql_judge import Gold, Metric, Standing
 from orchestrator.methods.evosql import Ending
 from orchestrator.methods.evosql.accounting import (
     RoundTokens,
@@ -50,9 +50,10 @@ def bench_document(view: BenchView, containers_left: int | None = None) -> SqlBe
         evaluable=len(view.evaluable),
         answered=len(outcomes),
         standings=view.standings,
-        left_out=_left_out(view),
+        left_out=left_out((one.id, one.database, one.gold) for one in view.questions),
         gold_as_prediction=shares_document(view.gold_as_prediction()),
         gold_disagreeing=view.disagreeing(),
+        not_reached={m.value: scores.not_reached(outcomes, m) for m in view.choices.methods},
         methods={m.value: shares_document(scores.final_scores(outcomes, m)) for m in view.choices.methods},
         avg_at_k={metric.value: sampling[metric].average for metric in Metric},
         pass_hat_k=shares_document({metric: sampling[metric].all_right for metric in Metric}),
@@ -102,6 +103,8 @@ def bench_document(view: BenchView, containers_left: int | None = None) -> SqlBe
 
 def bench_entry(view: BenchView, info: RunInfo) -> RunEntry:
     """One line of `runs list`."""
+    method = view.choices.methods[0]
+    strict = scores.final_scores(view.outcomes, method)[scores.HEADLINE]
     return RunEntry(
         run=info.id,
         task=str(view.header["dataset"]["name"]),
@@ -110,17 +113,38 @@ def bench_entry(view: BenchView, info: RunInfo) -> RunEntry:
         seed=view.settings.seed,
         state=_state(view),
         created_at=info.created_at,
+        questions=len(view.questions),
+        methods=[one.value for one in view.choices.methods],
+        accuracy=strict.value,
+        accuracy_of=method.value,
         bytes=info.size_bytes,
         owner_pid=info.owner_pid,
     )
 
 
+def share_document(share: scores.Share) -> ShareDocument:
+    """So many of so many."""
+    return ShareDocument(right=share.right, of=share.of, share=share.value)
+
+
 def shares_document(shares: Mapping[Metric, scores.Share]) -> MetricShares:
     """Shares by the name of their metric."""
-    return {
-        metric.value: ShareDocument(right=share.right, of=share.of, share=share.value)
-        for metric, share in shares.items()
-    }
+    return {metric.value: share_document(share) for metric, share in shares.items()}
+
+
+def left_out(golds: Iterable[tuple[str, str, Gold | None]]) -> list[SqlLeftOut]:
+    """The questions that have left the denominator.
+
+    Args:
+        golds: Id, database, and what is recorded of the gold query; None: nothing yet.
+    """
+    return [
+        SqlLeftOut.model_validate(
+            {"id": name, "database": database, "standing": gold.standing.value, "reason": gold.message}
+        )
+        for name, database, gold in golds
+        if gold is not None and gold.standing is not Standing.EVALUABLE
+    ]
 
 
 def usage_document(usage: Usage) -> UsageDocument:
@@ -142,16 +166,6 @@ def _state(view: BenchView) -> Literal["done", "unfinished", "budget-spent"]:
         if method in view.choices.methods
     ) or any(not set(view.choices.methods) <= set(outcome.answers) for outcome in view.outcomes)
     return "budget-spent" if spent else "done"
-
-
-def _left_out(view: BenchView) -> list[SqlLeftOut]:
-    return [
-        SqlLeftOut.model_validate(
-            {"id": one.id, "database": one.database, "standing": one.gold.standing.value, "reason": one.gold.message}
-        )
-        for one in view.questions
-        if one.gold is not None and one.gold.standing is not Standing.EVALUABLE
-    ]
 
 
 def _databases(view: BenchView) -> list[SqlBenchDatabase]:

@@ -13,13 +13,14 @@ from orchestrator.bootstrap.models import OFFLINE
 from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.runs import run_store
 from orchestrator.bootstrap.sql.choices import QUERY_SECONDS, SqlBudget
-from orchestrator.bootstrap.sql.sweep import SweepBegun, SweepEnded, SweepWatch, begin_sweep, resume_sweep
+from orchestrator.bootstrap.sql.running import Ended, Watch
+from orchestrator.bootstrap.sql.sweep import SweepBegun, begin_sweep, resume_sweep
 from orchestrator.bootstrap.sql.sweep_choices import SweepChoices
 from orchestrator.bootstrap.sql.sweep_file import load_sweep
 from orchestrator.bootstrap.sql.sweep_results import read_sweep
-from orchestrator.cli.files import require_target, write_text
+from orchestrator.cli.files import require_folder, require_target, write_text
 from orchestrator.cli.options import Force, Home, Json, PolicyName, RuntimeName, path_given
-from orchestrator.cli.sql_endings import exit_as, explained
+from orchestrator.cli.sql_endings import exit_as, explaining
 from orchestrator.cli.sql_options import (
     BudgetTokens,
     BudgetUsd,
@@ -28,13 +29,13 @@ from orchestrator.cli.sql_options import (
     QuerySeconds,
     QuestionsAtOnce,
 )
+from orchestrator.cli.sql_progress import SWEEP, followed
 from orchestrator.cli.sql_sweep_documents import SqlSweepDocument
-from orchestrator.cli.sql_sweep_progress import SweepLines
 from orchestrator.cli.sql_sweep_summaries import sweep_document
-from orchestrator.cli.sql_sweep_tables import sweep_csv, sweep_parts
+from orchestrator.cli.sql_sweep_tables import sweep_csv, sweep_end_parts, sweep_parts
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Rows, Terminal, inert
-from orchestrator.errors import EvolvariumError, InputError
+from orchestrator.errors import InputError
 from orchestrator.ports import Journal
 
 _FILES = ("sweep.csv", "sweep.md", "pareto.png", "pareto.svg")
@@ -84,7 +85,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     """Measure how sensitive EvoSQL is to its settings: every variant that FILE names, on the same questions.
 
     Variants share gold queries, first rounds and executions. The run is kept: `evolvarium resume` continues it after
-    any interruption, `evolvarium show RUN -o DIR` prints and writes its results again. A budget is divided equally
+    any interruption and writes what -o asked for, `evolvarium show RUN` prints all tables. A budget is divided equally
     among all evolutions of all questions. Exit codes as of `sql bench`.
     """
     places = find_places(home, None)
@@ -101,13 +102,15 @@ def sweep(  # noqa: PLR0913 - one parameter per option
         query_seconds=query_seconds,
         budget=SqlBudget(usd=None if budget_usd is None else Decimal(str(budget_usd)), tokens=budget_tokens),
         workers=workers,
+        output=None if output is None else str(output.resolve()),
+        force=force,
     )
-    _follow(places, as_json, lambda watch: begin_sweep(places, found, choices, watch), output, force=force)
+    _follow(places, as_json, lambda watch: begin_sweep(places, found, choices, watch))
 
 
 def resume(places: Places, name: str, *, as_json: bool) -> None:
-    """Continue a sweep; ends like `sql sweep`."""
-    _follow(places, as_json, lambda watch: resume_sweep(places, name, watch), None, force=False)
+    """Continue a sweep; ends like `sql sweep`, also with its files."""
+    _follow(places, as_json, lambda watch: resume_sweep(places, name, watch))
 
 
 def show_sweep(terminal: Terminal, run_id: str, journal: Journal, output: Path | None, *, force: bool) -> None:
@@ -119,81 +122,78 @@ def show_sweep(terminal: Terminal, run_id: str, journal: Journal, output: Path |
     """
     if output is not None:
         require_targets(output, force=force)
-    document, parts = _result(run_id, journal, None, output, force=force)
-    if output is not None and not document.files:
-        raise InputError(_nothing_to_write(document))
-    terminal.result(document, *parts)
+    document = sweep_document(read_sweep(run_id, journal))
+    if output is not None:
+        document = _written(document, output, force=force)
+        if not document.files:
+            raise InputError(_nothing_to_write(document))
+    terminal.result(document, *sweep_parts(document))
 
 
 def require_targets(folder: Path, *, force: bool) -> None:
-    """See, before any work is done, whether the files of a sweep may be written.
+    """See, before any work is done, whether the files of a sweep may and can be written.
 
     Raises:
-        InputError: As `files.require_target`.
+        InputError: As `files.require_target`, or the folder cannot be made or written.
     """
+    require_folder(folder)
     for name in _FILES:
         require_target(folder / name, force=force)
 
 
-def _follow(
-    places: Places,
-    as_json: bool,
-    work: Callable[[SweepWatch], SweepEnded],
-    output: Path | None,
-    *,
-    force: bool,
-) -> None:
+def _follow(places: Places, as_json: bool, work: Callable[[Watch[SweepBegun]], Ended]) -> None:
     terminal = Terminal(as_json=as_json)
-    started: list[str] = []
-    try:
-        with stoppable() as token:
-            lines = SweepLines(terminal)
+    goes_on: list[SweepBegun] = []
+    with explaining(places) as started, followed(terminal, SWEEP) as progress, stoppable() as token:
 
-            def on_start(begun: SweepBegun) -> None:
-                started.append(begun.run_id)
-                lines.start(begun)
+        def on_start(begun: SweepBegun) -> None:
+            started(begun.run_id)
+            goes_on.append(begun)
+            progress.start(begun)
+            _can_write(progress.note, begun.run_id, begun.choices)  # said now rather than after hours
 
-            watch = SweepWatch(
-                token=token,
-                note=terminal.note,
-                on_start=on_start,
-                on_trials=lines.trials,
-                on_outcome=lines.outcome,
-            )
-            ended = work(watch)
-    except EvolvariumError as error:
-        told = explained(error, started)
-        if told is error:
-            raise
-        raise told from error
+        watch = Watch(
+            token=token,
+            note=progress.note,
+            on_start=on_start,
+            on_total=progress.total,
+            on_outcome=progress.outcome,
+        )
+        ended = work(watch)
     with run_store(places).open(ended.run_id, read_only=True) as journal:
-        document, parts = _result(ended.run_id, journal, ended.containers_left, output, force=force)
-    terminal.final(document, *parts)
-    if output is not None and not document.files:
-        terminal.note(_nothing_to_write(document))
+        view = read_sweep(ended.run_id, journal)
+    document, choices = sweep_document(view, ended.containers_left), view.header.choices
+    note = terminal.note if goes_on else (lambda _: None)  # one that had ended already has most likely written them
+    if choices.output is not None and _can_write(note, ended.run_id, choices):
+        document = _written(document, Path(choices.output), force=choices.force)
+    terminal.final(document, *sweep_end_parts(document))
     disagreeing = [name for dataset in document.datasets for name in dataset.gold_disagreeing]
     exit_as(terminal, gold_disagreeing=disagreeing, state=document.state)
 
 
-def _result(
-    run_id: str, journal: Journal, containers_left: int | None, output: Path | None, *, force: bool
-) -> tuple[SqlSweepDocument, list[Rows | str]]:
-    document = sweep_document(read_sweep(run_id, journal), containers_left)
-    parts = sweep_parts(document)
-    if output is not None and document.panels:
-        _write(document, parts, output, force=force)
-        document = document.model_copy(update={"files": [str(output / name) for name in _FILES]})
-        parts.append(f"written to {output}")
-    return document, parts
+def _can_write(note: Callable[[str], None], run_id: str, choices: SweepChoices) -> bool:
+    """Whether a sweep, resumed perhaps, can write what it was asked to; where it cannot, it goes on all the same."""
+    if choices.output is None:
+        return True
+    try:
+        require_targets(Path(choices.output), force=choices.force)
+    except InputError as error:
+        note(f"nothing will be written: {error}; `evolvarium show {run_id} -o DIR` writes it at any time")
+        return False
+    return True
 
 
-def _write(document: SqlSweepDocument, parts: list[Rows | str], folder: Path, *, force: bool) -> None:
+def _written(document: SqlSweepDocument, folder: Path, *, force: bool) -> SqlSweepDocument:
+    """The document with the files that were written; none where there is nothing to write."""
+    if not document.panels:
+        return document
     from orchestrator.cli import figures, sql_sweep_figures  # noqa: PLC0415 - matplotlib takes a second to load
 
-    tables = [part.markdown() for part in parts if isinstance(part, Rows)]
+    tables = [part.markdown() for part in sweep_parts(document) if isinstance(part, Rows)]
     write_text(folder / "sweep.csv", sweep_csv(document), force=force)
     write_text(folder / "sweep.md", inert("\n".join(tables)), force=force)
     figures.write(sql_sweep_figures.pareto_figure(document), folder / "pareto", force=force)
+    return document.model_copy(update={"files": [str(folder / name) for name in _FILES]})
 
 
 def _nothing_to_write(document: SqlSweepDocument) -> str:

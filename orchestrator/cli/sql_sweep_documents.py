@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from orchestrator.cli.documents import Document, UsageDocument
-from orchestrator.cli.sql_documents import MetricShares
+from orchestrator.cli.sql_documents import MetricShares, ShareDocument, SqlLeftOut
 
 
 class SqlSweepDataset(Document):
@@ -21,6 +21,7 @@ class SqlSweepDataset(Document):
     """The denominator of all shares at the end; before, as many of them as a variant has answered count."""
     standings: dict[str, int]
     """How many questions stand how: `evaluable`, or why not."""
+    left_out: list[SqlLeftOut] = Field(default=[])
     gold_as_prediction: MetricShares
     """Gold run and judged like a prediction; anything but everything means that the figures cannot be trusted."""
     gold_disagreeing: list[str]
@@ -36,6 +37,8 @@ class SqlSweepScore(Document):
 
     dataset: str
     answered: int
+    not_reached: int = Field(default=0)
+    """Questions of these that the budget did not reach; they count as wrong in every share."""
     greedy: MetricShares
     """Metric to how often its answer is right."""
     pass_at_k: MetricShares
@@ -57,6 +60,17 @@ class SqlSweepVariant(Document):
     """All of them."""
     scores: list[SqlSweepScore]
     """One for each data set."""
+
+
+class SqlSweepBest(Document):
+    """The variant that is right most often in strict accuracy, over all data sets; of equal ones the first."""
+
+    variant: str
+    """Its id."""
+    label: str
+    strict: ShareDocument
+    base: ShareDocument | None
+    """What the base comes to; null: it is no variant."""
 
 
 class SqlSweepPoint(Document):
@@ -94,6 +108,8 @@ class SqlSweepDocument(Document):
     trials: int
     """Evolutions of each question; one of more rounds answers for those of fewer."""
     variants: list[SqlSweepVariant]
+    best: SqlSweepBest | None = Field(default=None)
+    """null: not every variant has answered the same questions."""
     panels: list[SqlSweepPanel]
     """Empty as long as not every variant has answered the same questions."""
     requests: int
@@ -108,4 +124,4 @@ class SqlSweepDocument(Document):
     files: list[str]
     """Written with -o."""
     containers_left: int | None = Field(default=None)
-    """Containers of this run that exist; null: not asked, for the command needs no engine."""
+    """Containers of this run that exist; null: not asked (`show` needs no engine), or no engine answers."""

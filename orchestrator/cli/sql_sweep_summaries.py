@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from orchestrator.bootstrap.sql.outcomes import Method
+from orchestrator.bootstrap.sql.scores import HEADLINE, Share
 from orchestrator.bootstrap.sql.sweep_header import SweepHeader
-from orchestrator.bootstrap.sql.sweep_results import State, SweepView, Swept, Tally
+from orchestrator.bootstrap.sql.sweep_results import State, SweepView, Swept
+from orchestrator.bootstrap.sql.sweep_tallies import Best, Tally
 from orchestrator.cli.documents import RunEntry
 from orchestrator.cli.sql_documents import MetricShares
-from orchestrator.cli.sql_summaries import shares_document, usage_document
+from orchestrator.cli.sql_summaries import left_out, share_document, shares_document, usage_document
 from orchestrator.cli.sql_sweep_documents import (
+    SqlSweepBest,
     SqlSweepDataset,
     SqlSweepDocument,
     SqlSweepPanel,
@@ -46,6 +50,7 @@ def sweep_document(view: SweepView, containers_left: int | None = None) -> SqlSw
         base=header.file.settings.model_dump(mode="json"),
         trials=len(view.trials),
         variants=variants,
+        best=_best(view),
         panels=list(_panels(variants)),
         requests=view.requests,
         usage=usage_document(view.usage),
@@ -59,8 +64,15 @@ def sweep_document(view: SweepView, containers_left: int | None = None) -> SqlSw
     )
 
 
-def sweep_entry(header: SweepHeader, state: State, info: RunInfo) -> RunEntry:
-    """One line of `runs list`."""
+def sweep_entry(header: SweepHeader, state: State, best: Best | None, info: RunInfo) -> RunEntry:
+    """One line of `runs list`.
+
+    Args:
+        header: Of the run.
+        state: Of it.
+        best: As it recorded it at its end; None: it has not.
+        info: Of the folder.
+    """
     return RunEntry(
         run=info.id,
         task=", ".join(dataset.label for dataset in header.file.datasets),
@@ -69,6 +81,10 @@ def sweep_entry(header: SweepHeader, state: State, info: RunInfo) -> RunEntry:
         seed=header.file.settings.seed,
         state=state,
         created_at=info.created_at,
+        questions=sum(map(len, header.questions)),
+        methods=[Method.EVOSQL.value],
+        accuracy=None if best is None else best.strict.value,
+        accuracy_of=None if best is None else best.variant,
         bytes=info.size_bytes,
         owner_pid=info.owner_pid,
     )
@@ -81,6 +97,7 @@ def _dataset(swept: Swept, conditions: Mapping[str, Any], state: State) -> SqlSw
         questions=len(swept.questions),
         evaluable=swept.evaluable,
         standings=swept.standings,
+        left_out=left_out((one.id, one.database, swept.golds.get(one.id)) for one in swept.questions),
         gold_as_prediction=shares_document(swept.gold_as_prediction()),
         gold_disagreeing=swept.disagreeing(),
         databases={name: one["volume"] for name, one in conditions["databases"].items()},
@@ -88,10 +105,27 @@ def _dataset(swept: Swept, conditions: Mapping[str, Any], state: State) -> SqlSw
     )
 
 
+def _best(view: SweepView) -> SqlSweepBest | None:
+    best = view.best
+    if best is None:
+        return None
+    labels = {variant.id: variant.label for variant in view.header.variants}
+    base = next((name for name, label in labels.items() if label == "base"), None)
+    tallies = [] if base is None else [swept.tallies[base] for swept in view.datasets]
+    of_base = Share(right=sum(one.right[HEADLINE] for one in tallies), of=sum(one.answered for one in tallies))
+    return SqlSweepBest(
+        variant=best.variant,
+        label=labels[best.variant],
+        strict=share_document(best.strict),
+        base=None if base is None else share_document(of_base),
+    )
+
+
 def _score(label: str, tally: Tally) -> SqlSweepScore:
     return SqlSweepScore(
         dataset=label,
         answered=tally.answered,
+        not_reached=tally.not_reached,
         greedy=shares_document(tally.shares(tally.right)),
         pass_at_k=shares_document(tally.shares(tally.passed)),
         majority=shares_document(tally.shares(tally.majority)),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 
-from orchestrator.cli.sql_documents import MetricShares
-from orchestrator.cli.sql_sweep_documents import SqlSweepDocument, SqlSweepPanel, SqlSweepVariant
+from orchestrator.bootstrap.sql.running import few
+from orchestrator.cli.sql_documents import MetricShares, ShareDocument
+from orchestrator.cli.sql_sweep_documents import SqlSweepDataset, SqlSweepDocument, SqlSweepPanel, SqlSweepVariant
 from orchestrator.cli.terminal import Rows
 
 _MEASURES = {"greedy": "greedy", "pass_at_k": "Pass@{k}"}
@@ -15,11 +16,49 @@ _CSV_METRICS = ("bird", "multiset", "spider", "strict", "relaxed")
 
 
 def sweep_parts(document: SqlSweepDocument) -> list[Rows | str]:
-    """Everything that there is to show."""
+    """Everything that there is to show, its headline last."""
     parts: list[Rows | str] = [dataset_rows(document), "", variant_rows(document)]
     for panel in document.panels:
         parts += ["", front_rows(document, panel)]
-    return [*parts, "", _spent_rows(document)]
+    return [*parts, "", _spent_rows(document), "", *headline(document)]
+
+
+def sweep_end_parts(document: SqlSweepDocument) -> list[Rows | str]:
+    """What a sweep ends with: every variant, the headline, and where there is more."""
+    left = document.containers_left
+    more = f"`evolvarium show {document.run}` has all tables, the Pareto fronts among them"
+    if not document.files:
+        more += "; with -o DIR it writes them and the plot"
+    return [
+        dataset_rows(document), "", variant_rows(document), "", *headline(document),
+        *([] if left is None else [f"Containers left: {left}."]), f"{more}.",
+    ]  # fmt: skip
+
+
+def headline(document: SqlSweepDocument) -> list[str]:
+    """The one figure that stands for a sweep, what it leaves unsaid, and where its files are."""
+    best, said = document.best, []
+    if best is None:
+        said.append(f"Not every variant has answered the same questions yet ({document.state}).")
+    else:
+        base = "" if best.base is None or best.label == "base" else f"; the base is right on {_counted(best.base)}"
+        equal = sum(_strict_right(variant) == best.strict.right for variant in document.variants) - 1
+        others = "is" if not equal else f"and {equal} other{'s' if equal > 1 else ''} that come to the same are"
+        said.append(
+            f"{best.variant} ({best.label}) {others} right most often, on {_counted(best.strict)} strict, among "
+            f"{len(document.variants)} variants{base}."
+        )
+    missed = [
+        f"{score.not_reached} of {score.answered} questions of {score.dataset} in {variant.id}"
+        for variant in document.variants
+        for score in variant.scores
+        if score.not_reached
+    ]
+    if missed:
+        said.append(f"The budget did not reach {few(missed)}; they count as wrong in every share.")
+    if document.files:
+        said.append(f"Written: {', '.join(document.files)}.")
+    return said
 
 
 def dataset_rows(document: SqlSweepDocument) -> Rows:
@@ -29,14 +68,24 @@ def dataset_rows(document: SqlSweepDocument) -> Rows:
             one.name,
             one.questions,
             one.evaluable,
-            ", ".join(f"{count} {name}" for name, count in one.standings.items() if name != "evaluable") or None,
+            _not_evaluable(one) or None,
             _percent(one.gold_as_prediction, "strict"),
             one.unchanged,
         ]
         for one in document.datasets
     ]
     columns = ["data set", "questions", "evaluable", "not evaluable", "gold as prediction", "databases unchanged"]
-    return Rows(title=f"Sweep {document.run}", columns=columns, rows=rows)
+    return Rows(title=f"Sweep {document.run}", columns=columns, rows=rows, cell_characters=400)
+
+
+def _not_evaluable(dataset: SqlSweepDataset) -> str:
+    """How many questions, and which, for each reason."""
+    found: dict[str, list[str]] = {}
+    for one in dataset.left_out:
+        found.setdefault(one.standing, []).append(one.id)
+    pending = dataset.standings.get("pending", 0)
+    listed = [f"{len(ids)} {standing}: {few(ids)}" for standing, ids in found.items()]
+    return "; ".join([*listed, *([f"{pending} pending"] if pending else [])])
 
 
 def variant_rows(document: SqlSweepDocument) -> Rows:
@@ -47,7 +96,8 @@ def variant_rows(document: SqlSweepDocument) -> Rows:
         columns += [f"{name} {metric} {_measured(document, measure)}" for measure in _MEASURES for name in names]
     columns += [f"{name} tokens per question" for name in names]
     rows = [_variant_row(document, variant) for variant in document.variants]
-    title = "Execution accuracy in percent (* on the Pareto front)"
+    answered = "; ".join(f"{one.answered} of {one.dataset}" for one in document.variants[0].scores)
+    title = f"Execution accuracy in percent of the answered questions ({answered}); * is on the Pareto front"
     return Rows(title=title, columns=columns, rows=rows, cell_characters=100)
 
 
@@ -74,13 +124,14 @@ def sweep_csv(document: SqlSweepDocument) -> str:
     counts = [f"{measure}_{metric}" for measure in ("greedy", "pass_at_k", "majority") for metric in _CSV_METRICS]
     written = io.StringIO()
     table = csv.writer(written, lineterminator="\n")
-    table.writerow(["variant", "label", "dataset", "answered", *counts, "tokens", *settings])
+    table.writerow(["variant", "label", "dataset", "answered", "not_reached", *counts, "tokens", *settings])
     for variant in document.variants:
         for score in variant.scores:
             shares = [getattr(score, measure) for measure in ("greedy", "pass_at_k", "majority")]
             rights = [one[metric].right for one in shares for metric in _CSV_METRICS]
             values = [variant.settings[name] for name in settings]
-            table.writerow([variant.id, variant.label, score.dataset, score.answered, *rights, score.tokens, *values])
+            count = [score.answered, score.not_reached]
+            table.writerow([variant.id, variant.label, score.dataset, *count, *rights, score.tokens, *values])
     return written.getvalue()
 
 
@@ -126,6 +177,15 @@ def _measured(document: SqlSweepDocument, measure: str) -> str:
     """`greedy`, or `Pass@16`; K is a number where all variants have the same."""
     found = {variant.settings["candidates"] for variant in document.variants}
     return _MEASURES[measure].format(k=found.pop() if len(found) == 1 else "K")
+
+
+def _strict_right(variant: SqlSweepVariant) -> int:
+    return sum(score.greedy["strict"].right for score in variant.scores)
+
+
+def _counted(share: ShareDocument) -> str:
+    percent = "-" if share.share is None else f"{100 * share.share:.2f}"
+    return f"{share.right} of {share.of} questions, {percent} %"
 
 
 def _percent(shares: MetricShares, metric: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from orchestrator.bootstrap.sql.outcomes import Method
 from orchestrator.cli.sql_documents import MetricShares, SqlBenchDocument, SqlRoundTokens
@@ -18,48 +18,14 @@ _TITLES = {
 _METRICS = [metric.value for metric in Metric]
 
 
-def bench_parts(document: SqlBenchDocument) -> list[Rows | str]:
-    """Everything that there is to show, with an empty line before each table but the first."""
-    parts: list[Rows | str] = []
-    for table in _parts(document):
-        parts += ["", table] if parts else [table]
-    return parts
-
-
-def _parts(document: SqlBenchDocument) -> Iterator[Rows]:
-    yield _standing_rows(document)
-    if document.answered:
-        yield _method_rows(document)
-        yield from _strict_rows(document)
-        yield _sampling_rows(document)
-        yield from _relaxed_rows(document)
-        yield from _difference_rows(document)
-        yield from _token_rows(document)
-        yield from _early_stop_rows(document)
-    yield _spent_rows(document)
-
-
-def _standing_rows(document: SqlBenchDocument) -> Rows:
-    gold = document.gold_as_prediction
-    rows: list[list[object]] = [
-        ["data set", f"{document.dataset} {document.digest[:19]}"],
-        ["questions", document.questions],
-        ["evaluable", document.evaluable],
-        *([f"left out: {name}", n] for name, n in document.standings.items() if name not in {"evaluable", "pending"}),
-        ["answered", document.answered],
-        ["gold as prediction", ", ".join(f"{name} {_percent(gold[name].share)}" for name in _METRICS)],
-        ["gold depends on the order of reading", document.nondeterministic],
-        ["flags of right answers", _listed(document.flags) or None],
-    ]
-    return Rows(title=f"Bench {document.run}", columns=["what", "value"], rows=rows, cell_characters=120)
-
-
-def _method_rows(document: SqlBenchDocument) -> Rows:
-    rows = [
-        [_name(document, Method(method)), *(_counted(shares, metric) for metric in _METRICS)]
-        for method, shares in document.methods.items()
-    ]
-    return Rows(title="Right answers: percent, and how many", columns=["method", *_METRICS], rows=rows)
+def paper_tables(document: SqlBenchDocument) -> Iterator[Rows]:
+    """The tables of a bench that has answered something."""
+    yield from _strict_rows(document)
+    yield _sampling_rows(document)
+    yield from _relaxed_rows(document)
+    yield from _difference_rows(document)
+    yield from _token_rows(document)
+    yield from _early_stop_rows(document)
 
 
 def _strict_rows(document: SqlBenchDocument) -> Iterator[Rows]:
@@ -85,7 +51,7 @@ def _strict_rows(document: SqlBenchDocument) -> Iterator[Rows]:
             title="Strict execution accuracy (the paper's Tables 1 to 4)",
             columns=["like", "from", "percent", "to", "percent ", "delta"],
             rows=[
-                [like, before, _percent(first), after, _percent(second), _points(first, second)]
+                [like, before, percent(first), after, percent(second), _points(first, second)]
                 for like, before, first, after, second in pairs
             ],
         )
@@ -97,9 +63,9 @@ def _strict_rows(document: SqlBenchDocument) -> Iterator[Rows]:
             rows=[
                 [
                     _name(document, Method(method)),
-                    *map(_percent, made),
+                    *map(percent, made),
                     document.repaired[method]["strict"],
-                    _percent(_value(document.pass_of_all_rounds[method], "strict")),
+                    percent(_value(document.pass_of_all_rounds[method], "strict")),
                 ]
                 for method, made in rounds.items()
             ],
@@ -110,13 +76,13 @@ def _sampling_rows(document: SqlBenchDocument) -> Rows:
     """Table 8."""
     k = document.settings["candidates"]
     rows: list[list[object]] = [
-        [f"Avg@{k}", *(_percent(document.avg_at_k[metric]) for metric in _METRICS)],
-        [f"pass^{k}", *(_percent(_value(document.pass_hat_k, metric)) for metric in _METRICS)],
+        [f"Avg@{k}", *(percent(document.avg_at_k[metric]) for metric in _METRICS)],
+        [f"pass^{k}", *(percent(_value(document.pass_hat_k, metric)) for metric in _METRICS)],
     ]
     if Method.MAJORITY.value in document.methods:
         majority = document.methods[Method.MAJORITY.value]
-        rows.append([f"Maj@{k}", *(_percent(_value(majority, metric)) for metric in _METRICS)])
-    rows.append([f"Pass@{k}", *(_percent(_value(document.pass_at_k, metric)) for metric in _METRICS)])
+        rows.append([f"Maj@{k}", *(percent(_value(majority, metric)) for metric in _METRICS)])
+    rows.append([f"Pass@{k}", *(percent(_value(document.pass_at_k, metric)) for metric in _METRICS)])
     return Rows(title="The first round alone (Table 8)", columns=["measure", *_METRICS], rows=rows)
 
 
@@ -126,7 +92,7 @@ def _relaxed_rows(document: SqlBenchDocument) -> Iterator[Rows]:
     if base is None:
         return
     rows = [
-        [_name(document, Method(method)), _percent(_value(shares, "relaxed")), _delta(base, shares, "relaxed")]
+        [_name(document, Method(method)), percent(_value(shares, "relaxed")), _delta(base, shares, "relaxed")]
         for method, shares in document.methods.items()
     ]
     k = document.settings["candidates"]
@@ -172,38 +138,13 @@ def _early_stop_rows(document: SqlBenchDocument) -> Iterator[Rows]:
     for method, stop in document.early_stop.items():
         name = _name(document, Method(method))
         rows += [
-            [name, f"round {one.round}", one.active, one.outputs, _percent(one.stopped_share)] for one in stop.rounds
+            [name, f"round {one.round}", one.active, one.outputs, percent(one.stopped_share)] for one in stop.rounds
         ]
         saved = f"{stop.aggregates_saved} of {stop.aggregates_without_stopping}"
-        rows.append([name, "saved aggregates", None, saved, _percent(stop.saved_share)])
+        rows.append([name, "saved aggregates", None, saved, percent(stop.saved_share)])
     if rows:
         columns = ["method", "round", "active questions", "generator outputs", "stopped, percent"]
         yield Rows(title="Early stopping (Table 12)", columns=columns, rows=rows)
-
-
-def _spent_rows(document: SqlBenchDocument) -> Rows:
-    usage = document.usage
-    endings = [
-        f"{method}: {', '.join(f'{n} {e}' for e, n in ends.items())}" for method, ends in document.endings.items()
-    ]
-    unchanged = [one.name for one in document.databases if one.unchanged]
-    rows: list[list[object]] = [
-        ["state", document.state],
-        ["models", ", ".join(f"{role} {name}" for role, name in document.models.items())],
-        ["endings", "; ".join(endings) or None],
-        ["unreadable critiques", sum(document.unreadable.values())],
-        ["requests", document.requests],
-        ["calls lost in crashes", document.lost],
-        ["tokens: input, cached, output", f"{usage.input_tokens}, {usage.cached_input_tokens}, {usage.output_tokens}"],
-        ["US dollars", "unknown" if usage.usd is None else f"{usage.usd:.4f}"],
-        ["SQLite", document.sqlite],
-        ["policy", f"{document.policy['name']} {document.policy['digest'][:19]}"],
-        ["columns kept back", sum(one.hidden for one in document.databases)],
-        ["databases unchanged", f"{len(unchanged)} of {len(document.databases)}" if unchanged else "not compared yet"],
-    ]
-    if document.containers_left is not None:
-        rows.append(["containers left", document.containers_left])
-    return Rows(title="What it took", columns=["what", "value"], rows=rows, cell_characters=120)
 
 
 def _round_cells(name: str, label: str, row: SqlRoundTokens) -> list[object]:
@@ -218,24 +159,26 @@ def _with_equivalent(logged: int, equivalent: int) -> str:
     return f"{logged} ({equivalent})"
 
 
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items())
+def method_title(method: str, k: int) -> str:
+    """A method's name for people.
+
+    Args:
+        method: As documents have it.
+        k: Candidates of a round.
+    """
+    return _TITLES[Method(method)].format(k=k)
 
 
 def _name(document: SqlBenchDocument, method: Method) -> str:
-    return _TITLES[method].format(k=document.settings["candidates"])
+    return method_title(method.value, document.settings["candidates"])
 
 
 def _value(shares: MetricShares, metric: str) -> float | None:
     return shares[metric].share
 
 
-def _counted(shares: MetricShares, metric: str) -> str:
-    share = shares[metric]
-    return f"{_percent(share.share)} ({share.right})"
-
-
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
+    """A share for people; None: of nothing."""
     return "-" if share is None else f"{100 * share:.2f}"
 
 

@@ -73,13 +73,24 @@ class Ledger:
     As long as nothing is settled above its reservation, spent and reserved together are never above a ceiling.
     """
 
-    def __init__(self, total: Budget, *, per_island: Budget | None = None) -> None:
+    def __init__(
+        self,
+        total: Budget,
+        *,
+        per_island: Budget | None = None,
+        spender: str = "the run",
+        way_out: str = "start a run with a higher limit on",
+    ) -> None:
         """Create an empty ledger.
 
         Args:
             total: Ceilings of the whole run.
             per_island: Ceilings of every single island.
+            spender: What a refusal calls the whole run.
+            way_out: What a refusal advises, with the resource behind it.
         """
+        self._spender = spender
+        self._way_out = way_out
         self._total = total
         self._per_island = per_island or Budget()
         self._lock = threading.Lock()  # guards all below: many workers reserve and settle at once
@@ -158,10 +169,10 @@ class Ledger:
             asked = _amount(amounts, resource, budget)
             used = self._used(resource, island)
             if asked > 0 and used + asked > ceiling:
-                who = "the run" if island is None else f"island {island}"
+                who = self._spender if island is None else f"island {island}"
                 msg = (
                     f"budget spent: {who} has used or reserved {used} of {ceiling} {resource.value} and needs {asked} "
-                    f"more; start a run with a higher limit on {resource.value}"
+                    f"more; {self._way_out} {resource.value}"
                 )
                 raise BudgetExhausted(msg)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import secrets
 import signal
 import sqlite3
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.sql_documents import SqlAnswerDocument, SqlBenchDocument, SqlCheckDocument
+from orchestrator.cli.sql_question_documents import SqlQuestionDocument
 from orchestrator.sandbox.engine import Engine
 from orchestrator.sandbox.images import ImageStore
 from orchestrator.sandbox.owners import CONTAINER_KIND, KIND, RUN
@@ -80,10 +83,16 @@ def test_no_answer_is_exit_code_1_and_a_budget_that_covers_nothing_is_4(command:
     assert cut_off.document["answered"] is False
     poor = command.call(*ask, "--budget-tokens", "10", "--json")
     assert (poor.code, poor.document["error"]["type"]) == (4, "BudgetExhausted")
+    assert "this question has used" in poor.err
+    assert "ask again with a higher limit on tokens" in poor.err
 
 
 def test_a_check_says_what_the_policy_says_and_runs_nothing(command: CommandLine, demo: Demo) -> None:
     check = ("--db", str(demo.database), "--policy", "web_shop", "--json")
+    text = command.call("sql", "check", "SELECT first_name, city FROM customers ORDER BY 1", *check[:-1]).out
+    assert "4 MiB" in text
+    assert "Kept back of web_shop: 17 columns" in text
+    assert "staff_id, name, role, password_hash" in text
     allowed = command.call("sql", "check", "SELECT first_name, city FROM customers ORDER BY 1", *check)
     assert allowed.code == 0, allowed.err
     document = SqlCheckDocument.model_validate_json(allowed.out)
@@ -99,6 +108,25 @@ def test_a_check_says_what_the_policy_says_and_runs_nothing(command: CommandLine
     unknown = command.call("sql", "check", "SELECT nope FROM customers -- none", *check)
     document = SqlCheckDocument.model_validate_json(unknown.out)
     assert (unknown.code, document.refused_by, document.reason) == (1, "sqlite", "no such column: nope")
+
+
+def test_a_question_about_a_hidden_column_is_answered_with_a_word_on_it_that_no_model_sees(
+    command: CommandLine, demo: Demo
+) -> None:
+    ask = ("sql", "ask", "What is the e-mail of the customers in Oslo who blorp?", "--db", str(demo.database), *SMALL)
+    ended = command.call(*ask, "--policy", "web_shop", "--explain")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("Policy web_shop keeps back what the question calls 'e-mail': customers.email")
+    assert "(data rule 1, redact *.email" in ended.out.splitlines()[0]
+    assert "Words of the question that the model passed over: 'e-mail', 'blorp'." in ended.out
+    document = SqlAnswerDocument.model_validate_json(command.call(*ask, "--policy", "web_shop", "--json").out)
+    assert [one.words for one in document.withheld] == ["e-mail"]
+    assert ("customers", "email") in {(one.table, one.column) for one in document.withheld[0].columns}
+    assert document.unplaced == ["e-mail", "blorp"]
+    assert "email" not in document.sql.lower()
+    plain = [part.replace("e-mail", "email") for part in ask]
+    open_to_all = SqlAnswerDocument.model_validate_json(command.call(*plain, "--json").out)
+    assert (open_to_all.withheld, open_to_all.unplaced) == ([], ["blorp"])
 
 
 def test_a_doubtful_answer_and_a_misspelt_rule_are_said(command: CommandLine, demo: Demo, tmp_path: Path) -> None:
@@ -126,6 +154,61 @@ def test_a_bench_judges_gold_as_100_percent_and_changes_no_database(
     assert command.call("audit", "verify").code == 0
     shown = command.call("show", document.run, "--json").document
     assert {**shown, "containers_left": 0} == undisturbed
+
+
+def test_a_question_of_a_bench_is_shown_with_its_query_and_without_gold(
+    command: CommandLine, demo: Demo, undisturbed: dict[str, Any]
+) -> None:
+    run_id = undisturbed["run"]
+    listed = command.call("show", run_id, "--questions", "all", "--json").document["questions"]
+    assert len(listed) == 6
+    ended = command.call("show", run_id, listed[0]["id"], "--json")
+    document = SqlQuestionDocument.model_validate(ended.document)
+    assert document.text
+    assert document.gold is None
+    answer = next(one for one in document.answers if one.method == "evosql")
+    assert (answer.query.status, answer.right) == ("ok", listed[0]["right"]["evosql"])
+    assert answer.query.sql in {one.sql for one in document.queries}
+    shown = SqlQuestionDocument.model_validate(
+        command.call("show", run_id, listed[0]["id"], "--gold", "--json").document
+    )
+    assert shown.gold is not None
+    assert json.dumps(shown.gold.sql) in demo.questions.read_text()
+    assert json.dumps(shown.gold.sql) not in ended.out
+
+
+def test_a_bench_that_has_ended_still_counts_its_containers(command: CommandLine, undisturbed: dict[str, Any]) -> None:
+    again = command.call("resume", undisturbed["run"], "--json")
+    assert again.code == 0, again.err
+    assert again.document == undisturbed
+    assert again.document["containers_left"] == 0
+
+
+def test_a_bench_without_anything_to_evaluate_is_wrong_input(command: CommandLine, demo: Demo, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "policies" / "web_shop.yaml").read_text()
+    policy = tmp_path / "own.yaml"
+    policy.write_text(text.replace('      - "*.email"', '      - "nobody.phone"\n      - "*.email"'))
+    questions = demo.database.parent / "hidden.jsonl"
+    line = {
+        "id": "h1",
+        "database": "web_shop",
+        "question": "Which emails are there?",
+        "gold": "SELECT email FROM customers",
+    }
+    questions.write_text(json.dumps(line) + "\n")
+    ended = command.call(
+        *("sql", "bench", "--dataset", "jsonl", "--root", str(questions), "--policy", str(policy), *SMALL, "--json")
+    )
+    assert ended.code == 2, ended.err
+    message = ended.document["error"]["message"]
+    assert "none of the 1 questions of jsonl can be evaluated (1 denied; question h1: " in message
+    assert "data rule 1" in message
+    assert "evolvarium resume" not in message
+    assert "`redact nobody.phone` names nothing in database 'web_shop'" in ended.err
+    assert "predicted queries of web_shop get 5 s of computing, not the 30 s of --query-seconds" in ended.err
+    (run_id,) = re.findall(r"`evolvarium show ([0-9a-f]{12})`", message)
+    shown = command.call("show", run_id, "--questions", "left-out", "--json").document
+    assert [one["id"] for one in shown["questions"]] == ["h1"]
 
 
 def test_gold_and_predictions_never_share_a_container(command: CommandLine, undisturbed: dict[str, Any]) -> None:

@@ -197,7 +197,7 @@ def test_a_home_that_cannot_be_made_is_refused(call: Call, tmp_path: Path) -> No
     (tmp_path / "file").write_text("x")
     code, _, err = call("run", "online_bin_packing", "--home", str(tmp_path / "file" / "home"))
     assert code == 2
-    assert "cannot make the home" in err
+    assert "cannot write to the home" in err
 
 
 def test_tasks_are_listed_checked_and_made(call: Call, tmp_path: Path) -> None:

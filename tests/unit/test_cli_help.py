@@ -10,7 +10,10 @@ import typer.main
 from typer._click import Context
 
 from orchestrator.cli.app import app
+from orchestrator.cli.engine import pruned_text
+from orchestrator.cli.installation_documents import PruneDocument
 from orchestrator.cli.plain_help import argument_name, first_sentence
+from orchestrator.cli.pruning_documents import PrunePreviewDocument
 
 
 def helps(width: int = 80) -> dict[str, str]:
@@ -63,3 +66,26 @@ def test_a_sentence_ends_at_its_first_stop_and_not_at_a_point_within() -> None:
     assert first_sentence("Read report.md; then stop. More.\n\nText") == "Read report.md."
     assert first_sentence("One\n  line") == "One line."
     assert first_sentence("") == ""
+
+
+def test_pruning_says_that_it_concerns_the_whole_engine() -> None:
+    assert "of every home on this engine" in " ".join(helps()["evolvarium sandbox"].split())
+    assert "there is no --home" in " ".join(helps()["evolvarium sandbox prune"].split())
+    few = PruneDocument(containers=["1"], volumes=[], kept_containers=2)
+    assert pruned_text(few) == (
+        "removed 1 container and 0 volumes, whichever home on this engine they came from; kept 2 containers of living "
+        "owners"
+    )
+    preview = PrunePreviewDocument(containers=[], volumes=["v"], kept_containers=0)
+    assert pruned_text(preview).startswith("would remove 0 containers and 1 volume, whichever home")
+
+
+def test_commands_stand_in_the_order_in_which_a_newcomer_needs_them() -> None:
+    text = helps()["evolvarium"].partition("\nCommands:\n")[2].partition("\n\n")[0]
+    names = re.findall(r"^  ([a-z]+)", text, re.MULTILINE)
+    expected = [
+        "doctor", "images", "task", "run", "resume", "show", "report", "runs", "evaluate", "sql", "policy", "audit",
+        "sandbox",
+    ]  # fmt: skip
+    assert [name for name in names if name in expected] == expected
+    assert names[-1] == "sandbox", "a new command has its place in the order, too"

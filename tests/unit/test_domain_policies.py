@@ -22,6 +22,7 @@ ALLOWED = {
     Purpose.IMPORT: {MountRole.TARGET},
     Purpose.SQL: {MountRole.DATABASE},
     Purpose.DERIVE: set[MountRole](),
+    Purpose.TOOL: {MountRole.DATABASE},
 }
 
 

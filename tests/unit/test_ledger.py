@@ -189,6 +189,16 @@ def test_the_message_of_an_exhausted_budget_names_what_how_much_and_the_way_out(
         ledger.reserve(Spend(commits=1), AGENT)
 
 
+def test_a_ledger_that_is_no_runs_says_whose_it_is_and_what_to_do() -> None:
+    ledger = Ledger(Budget(requests=5), spender="this question", way_out="ask again with a higher limit on")
+    with pytest.raises(
+        BudgetExhausted,
+        match=r"this question has used or reserved 0 of 5 requests and needs 6 more; ask again with a higher limit on "
+        r"requests",
+    ):
+        ledger.reserve(Spend(requests=6), AGENT)
+
+
 def test_an_exhausted_resource_does_not_stop_what_does_not_need_it() -> None:
     ledger = Ledger(Budget(commits=0, analyses=5))
     ledger.reserve(Spend(analyses=1), AGENT).settle(Spend(analyses=1))

@@ -198,7 +198,7 @@ def test_explain_names_every_limit_in_plain_words(policy: Policy) -> None:
 
 def test_explain_lists_purposes_that_cannot_run() -> None:
     explanation = explain(parse_policy(GOOD.encode(), "team.yaml"))
-    assert set(explanation.refused) == {"analysis", "evaluator", "import", "sql", "derive"}
+    assert set(explanation.refused) == {"analysis", "evaluator", "import", "sql", "derive", "tool"}
 
 
 def test_explain_says_what_each_data_rule_keeps_back_and_grants() -> None:

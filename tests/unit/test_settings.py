@@ -22,6 +22,7 @@ MOUNTS = {
     Purpose.IMPORT: frozenset({MountRole.TARGET}),
     Purpose.SQL: frozenset({MountRole.DATABASE}),
     Purpose.DERIVE: frozenset[MountRole](),
+    Purpose.TOOL: frozenset({MountRole.DATABASE}),
 }
 PURPOSES = pytest.mark.parametrize("purpose", list(Purpose))
 

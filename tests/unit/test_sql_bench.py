@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orchestrator.bootstrap.sql.bench import END_KEY, Begun
+from orchestrator.bootstrap.sql.bench import Begun
 from orchestrator.bootstrap.sql.blind_journal import BlindJournal
 from orchestrator.bootstrap.sql.choices import BenchChoices, Layout, SqlBudget
 from orchestrator.bootstrap.sql.data import load_data, spread
 from orchestrator.bootstrap.sql.header import bench_header, require_same
 from orchestrator.bootstrap.sql.outcomes import Method
 from orchestrator.bootstrap.sql.results import read_bench
-from orchestrator.cli.main import execute
-from orchestrator.cli.sql_progress import BenchLines, BenchTable
+from orchestrator.bootstrap.sql.running import END_KEY
+from orchestrator.cli.sql_progress import BENCH, ProgressLines, ProgressTable
 from orchestrator.cli.sql_summaries import bench_document
 from orchestrator.cli.terminal import Terminal
 from orchestrator.domain.budgets import Budget
@@ -28,9 +28,8 @@ from orchestrator.errors import InputError, ModelError, RunStateError
 from orchestrator.evaluation.sql_judge import Metric
 from orchestrator.storage.journal import SqliteJournal
 from orchestrator.storage.runs import RunStore
+from tests.in_process import Call, without_engine
 from tests.scripted_bench import SETTINGS, Bench
-
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -47,16 +46,7 @@ def journal(bench: Bench) -> Iterator[SqliteJournal]:
 
 @pytest.fixture
 def call(bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Runs a command line without an engine; gives exit code, stdout and stderr."""
-    monkeypatch.setenv("EVOLVARIUM_HOME", str(bench.home))
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/engine.sock")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = execute(arguments)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
+    return without_engine(bench.home, monkeypatch, capsys)
 
 
 def test_every_method_answers_every_question_from_the_same_first_round(bench: Bench, journal: SqliteJournal) -> None:
@@ -137,7 +127,7 @@ def test_a_limit_takes_questions_at_even_distances(bench: Bench) -> None:
 
 @pytest.mark.parametrize("part", ["dataset", "policy", "images", "databases", "prompts", "models"])
 def test_a_bench_does_not_go_on_under_other_conditions(bench: Bench, part: str) -> None:
-    header = bench_header(bench.choices, SETTINGS, bench.data, bench.conditions())
+    header = bench_header(bench.choices, SETTINGS, bench.data, bench.conditions(), "sha256:t")
     require_same(header, bench.conditions())
     changed = {**bench.conditions(), part: {**bench.conditions()[part], "more": "sha256:f"}}
     with pytest.raises(RunStateError, match=r"has changed since the run began \(more: null, now sha256:f\)"):
@@ -186,7 +176,10 @@ def test_a_bench_is_listed_shown_and_removed_like_any_run(bench: Bench, call: Ca
     ("arguments", "message"),
     [
         (["report", "latest"], "evolvarium show"),
-        (["show", "latest", "best"], "leave out ID"),
+        (["show", "latest", "best"], "has no question 'best'"),
+        (["show", "latest", "-o", "written"], "leave out -o"),
+        (["show", "latest", "--gold"], "give its id"),
+        (["show", "latest", "b01", "--questions", "all"], "give one of them"),
         (["run", "online_bin_packing", "--model", "replay/latest"], "cannot be replayed"),
         (["resume", "latest", "--accept-policy-change"], "leave out --accept-policy-change"),
     ],
@@ -233,11 +226,11 @@ def test_progress_counts_questions_and_strict_answers(
     outcomes = bench.run(journal, bench.configuration())
     begun = Begun(run_id="r", choices=bench.choices, settings=SETTINGS, questions=6)
     screen = io.StringIO()
-    table = BenchTable(Console(file=screen, width=200))
-    lines = BenchLines(Terminal())
+    table = ProgressTable(Console(file=screen, width=200), BENCH)
+    lines = ProgressLines(Terminal(), BENCH)
     for progress in (table, lines):
         progress.start(begun)
-        progress.questions(8, 2)
+        progress.total(8, 2)
         for outcome in outcomes:
             progress.outcome(outcome)
     right = sum(Metric.STRICT in outcome.answers[Method.MAJORITY] for outcome in outcomes)
@@ -261,7 +254,7 @@ def test_a_bench_whose_record_has_an_odd_shape_spoils_no_other_run(
     journal.close()
     other, journal = RunStore(bench.home).create()
     with journal:
-        journal.put("run", {**bench_header(bench.choices, SETTINGS, bench.data, bench.conditions()), **odd})
+        journal.put("run", {**bench_header(bench.choices, SETTINGS, bench.data, bench.conditions(), "sha256:t"), **odd})
     problems = {run["run"]: run["problem"] for run in json.loads(call("runs", "list", "--json")[1])["runs"]}
     assert problems[sound] is None
     assert other in problems[other]

@@ -5,25 +5,29 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator.bootstrap.sql.bench import END_KEY, Opened
 from orchestrator.bootstrap.sql.configurations import Configuration, shared_replies
 from orchestrator.bootstrap.sql.outcomes import Method
 from orchestrator.bootstrap.sql.replies import RememberingModel
-from orchestrator.bootstrap.sql.sweep import SweepWatch, end_record, measure
+from orchestrator.bootstrap.sql.running import END_KEY, Opened, Watch
+from orchestrator.bootstrap.sql.sweep import SweepBegun, end_record, measure
 from orchestrator.bootstrap.sql.sweep_choices import SweepChoices
 from orchestrator.bootstrap.sql.sweep_file import SweepFile, parse_sweep
 from orchestrator.bootstrap.sql.sweep_header import read_sweep_header, sweep_header
-from orchestrator.bootstrap.sql.sweep_results import SweepView, Tally, read_sweep
-from orchestrator.cli.main import execute
+from orchestrator.bootstrap.sql.sweep_results import SweepView, read_sweep
+from orchestrator.bootstrap.sql.sweep_tallies import Tally
+from orchestrator.cli.sql_progress import SWEEP, ProgressLines
+from orchestrator.cli.sql_sweep_figures import pareto_figure
 from orchestrator.cli.sql_sweep_summaries import sweep_document
+from orchestrator.cli.terminal import Terminal
 from orchestrator.domain.budgets import Budget
 from orchestrator.domain.conversation import Conversation, Reply, Sampling
 from orchestrator.errors import ModelError
@@ -31,9 +35,9 @@ from orchestrator.evaluation.sql_judge import Metric
 from orchestrator.methods.evosql import Settings
 from orchestrator.storage.journal import SqliteJournal
 from orchestrator.storage.runs import RunStore
+from tests.in_process import Call, without_engine
 from tests.scripted_bench import Bench, Writer
 
-Call = Callable[..., tuple[int, str, str]]
 K = 3
 QUESTIONS = 3
 FILE = f"""
@@ -90,11 +94,11 @@ class Sweep:
 
     def run(self, journal: SqliteJournal, writer: Writer | None = None, workers: int = 1) -> SweepView:
         opened = self.opened(writer or Writer(self.golds), workers)
-        watch = SweepWatch(
+        watch = Watch[SweepBegun](
             token=opened[0].place.token,
-            note=lambda _: None,
+            note=self.bench.notes.append,
             on_start=lambda _: None,
-            on_trials=lambda *_: None,
+            on_total=lambda *_: None,
             on_outcome=lambda _: None,
         )
         header = read_sweep_header("r", journal)
@@ -118,16 +122,7 @@ def journal(sweep: Sweep) -> Iterator[SqliteJournal]:
 
 @pytest.fixture
 def call(sweep: Sweep, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Runs a command line without an engine; gives exit code, stdout and stderr."""
-    monkeypatch.setenv("EVOLVARIUM_HOME", str(sweep.bench.home))
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/engine.sock")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = execute(arguments)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
+    return without_engine(sweep.bench.home, monkeypatch, capsys)
 
 
 def tallies(view: SweepView) -> list[dict[str, Tally]]:
@@ -234,6 +229,23 @@ def test_one_data_set_is_drawn_against_tokens(sweep: Sweep) -> None:
     assert tokens["v003"] < tokens["v001"]
 
 
+def test_the_figure_names_what_it_shows(sweep: Sweep, journal: SqliteJournal) -> None:
+    document = sweep_document(sweep.run(journal))
+    figure = pareto_figure(document)
+    figure.draw_without_rendering()
+    assert figure.get_suptitle() == (
+        f"EvoSQL, 5 variants on {QUESTIONS} questions of first and {QUESTIONS} questions of second; scripted; run r"
+    )
+    first, second, *_ = figure.axes
+    assert (first.get_xlabel(), first.get_ylabel()) == ("strict accuracy on first, %", "strict accuracy on second, %")
+    assert first.get_title() == "strict, greedy: the answer is right"
+    assert second.get_title() == "strict, Pass@3: any of the 3 best candidates is right"
+    (front,) = [point for point in document.panels[0].points if point.on_front]
+    assert [text.get_text() for text in first.texts] == [f"v001 (base) and {len(front.variants) - 1} more"]
+    assert all(tick <= 100 for axes in figure.axes for tick in (*axes.get_xticks(), *axes.get_yticks()))
+    assert "Pareto front" in {text.get_text() for text in figure.legends[0].get_texts()}
+
+
 def test_a_sweep_is_listed_shown_and_written_like_any_run(sweep: Sweep, call: Call, tmp_path: Path) -> None:
     run_id, journal = sweep.begun()
     with journal:
@@ -263,9 +275,11 @@ def test_a_sweep_is_listed_shown_and_written_like_any_run(sweep: Sweep, call: Ca
     ("arguments", "message"),
     [
         (["show", "latest", "best"], "leave out ID"),
-        (["report", "latest"], "evolvarium show"),
-        (["resume", "latest", "--accept-policy-change"], "leave out --accept-policy-change"),
+        (["report", "latest"], "is a Text-to-SQL sweep; `evolvarium show"),
+        (["resume", "latest", "--accept-policy-change"], "the figures of a Text-to-SQL sweep are one measurement"),
         (["show", "latest", "-o", "written"], "has no results to write yet"),
+        (["show", "latest", "--questions", "all"], "leave out --questions"),
+        (["run", "online_bin_packing", "--model", "replay/latest"], "is a Text-to-SQL sweep, which cannot be replayed"),
     ],
 )
 def test_what_a_sweep_is_no_use_for_is_said_in_one_line(
@@ -303,6 +317,101 @@ def test_a_malformed_file_is_one_line_that_names_it(call: Call, tmp_path: Path, 
     assert "sweep.yaml" in err
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_what_is_on_top_is_the_best_variant_everywhere(sweep: Sweep, call: Call) -> None:
+    run_id, journal = sweep.begun()
+    with journal:
+        view = sweep.run(journal)
+    document = json.loads(call("show", run_id, "--json")[1])
+    rights = {
+        variant["id"]: sum(score["greedy"]["strict"]["right"] for score in variant["scores"])
+        for variant in document["variants"]
+    }
+    best = max(rights, key=lambda name: rights[name])
+    share = {"right": rights[best], "of": 2 * QUESTIONS, "share": rights[best] / (2 * QUESTIONS)}
+    assert (document["best"]["variant"], document["best"]["strict"]) == (best, share)
+    assert document["best"]["base"]["right"] == rights["v001"]
+    (entry,) = json.loads(call("runs", "list", "--json")[1])["runs"]
+    assert (entry["questions"], entry["methods"]) == (2 * QUESTIONS, ["evosql"])
+    assert (entry["accuracy_of"], entry["accuracy"]) == (best, share["share"])
+    equal = sum(right == rights[best] for right in rights.values()) - 1
+    others = f"and {equal} other{'s' if equal > 1 else ''} that come to the same are" if equal else "is"
+    label = view.header.variants[int(best[1:]) - 1].label
+    assert f"{best} ({label}) {others} right most often" in call("show", run_id)[1]
+    (short,) = [line for line in call("runs", "list")[1].splitlines() if run_id in line]
+    assert f"({2 * QUESTIONS} questions)" in short
+    assert f"{100 * share['share']:.2f} % strict" in short
+
+
+def test_what_o_asked_for_is_written_by_whatever_ends_the_sweep(sweep: Sweep, call: Call, tmp_path: Path) -> None:
+    target = tmp_path / "written"
+    sweep.choices = sweep.choices.model_copy(update={"output": str(target)})
+    run_id, journal = sweep.begun()
+    with journal:
+        sweep.run(journal)
+    code, out, err = call("resume", run_id, "--json")
+    assert code == 0, err
+    assert sorted(map(str, target.iterdir())) == sorted(json.loads(out)["files"])
+    (target / "sweep.md").write_text("mine now")
+    code, out, err = call("resume", run_id, "--json")  # it is done, and has written them already
+    assert (code, json.loads(out)["files"]) == (0, [])
+    assert "nothing will be written" not in err
+    assert (target / "sweep.md").read_text() == "mine now"
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(
+    sweep: Sweep, call: Call, tmp_path: Path, place: str
+) -> None:
+    file = tmp_path / "sweep.yaml"
+    file.write_text("datasets: [{kind: jsonl, root: shop/questions.jsonl}]")
+    (tmp_path / "file").write_text("not a folder")
+    code, out, err = call("sql", "sweep", str(file), "-o", str(tmp_path / place))
+    assert (code, out) == (2, "")
+    assert f"cannot write into {str(tmp_path / place)!r}: {str(tmp_path / 'file')!r} is not a folder; choose" in err
+    assert RunStore(sweep.bench.home).list() == ()
+    code, _, err = call("sql", "sweep", str(file), "-o", str(tmp_path / "new" / "folder"))
+    assert code == 3, err  # there is no engine
+    assert not (tmp_path / "new").exists()
+    code, _, err = call("sql", "sweep", str(file), "-o", "/proc/written")
+    assert code == 2
+    assert "cannot write into '/proc/written'" in err
+
+
+def test_questions_that_are_left_out_are_named(sweep: Sweep, call: Call) -> None:
+    first, *others = sweep.bench.data.questions
+    sweep.bench.data = replace(sweep.bench.data, questions=(replace(first, gold="SELECT nope"), *others))
+    run_id, journal = sweep.begun()
+    with journal:
+        sweep.run(journal)
+    document = json.loads(call("show", run_id, "--json")[1])
+    assert [[one["id"] for one in dataset["left_out"]] for dataset in document["datasets"]] == [[first.id], [first.id]]
+    assert f"1 gold_error: {first.id}" in call("show", run_id)[1]
+
+
+def test_progress_says_what_is_done_how_well_and_what_is_left(
+    sweep: Sweep, journal: SqliteJournal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ProgressLines(Terminal(), SWEEP)
+    watch = Watch[SweepBegun](
+        token=sweep.bench.place().token,
+        note=lines.note,
+        on_start=lines.start,
+        on_total=lines.total,
+        on_outcome=lines.outcome,
+    )
+    measure(read_sweep_header("r", journal), sweep.opened(Writer(sweep.golds)), "r", journal, watch)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == (
+        "run r: 5 variants on 3 questions of first and 3 questions of second, offline; 3 evolutions of each question "
+        "answer for all variants"
+    )
+    assert "running 3 gold queries of second, and each again like a prediction" in told
+    assert "18 evolutions of questions that can be evaluated" in told
+    assert "answering 3 questions of first, 3 evolutions of each" in told
+    assert any(" left; strict so far: evosql " in line for line in told)
+    assert re.match(r"18 of 18 evolutions after .*; strict so far: evosql \d+\.\d %, majority .*; \d+ tokens", told[-1])
 
 
 def test_the_command_explains_itself(call: Call) -> None:

@@ -6,17 +6,20 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from orchestrator.bootstrap.ledger import RememberingLedger
+from orchestrator.bootstrap.models import OFFLINE
 from orchestrator.bootstrap.sql.choices import SqlBudget
 from orchestrator.bootstrap.sql.opening import OpenFor, open_database
 from orchestrator.bootstrap.sql.prompts import SchemaTexts, schema_characters
+from orchestrator.bootstrap.sql.scratch import scratch_folder
+from orchestrator.bootstrap.sql.withheld import Withheld, withheld_words
 from orchestrator.domain.conversation import Usage
 from orchestrator.domain.data_access import Access
 from orchestrator.domain.sql import QueryResult
 from orchestrator.domain.sql_results import result_from_bytes
+from orchestrator.llm.offline.sql import unplaced_words
 from orchestrator.methods.evosql import (
     Progress,
     QuestionPorts,
@@ -55,6 +58,10 @@ class Answered:
     """Of the volume that was asked."""
     sqlite_version: str
     access: Access
+    withheld: tuple[Withheld, ...]
+    """What the question names of it; no model was told."""
+    unplaced: tuple[str, ...] | None
+    """Words of the question that the model made nothing of; None: it does not say."""
     solution: Solution
     result: QueryResult | None
     """Of the answer; None: no candidate held a query."""
@@ -73,11 +80,13 @@ def answer_question(asking: Asking, opener: OpenFor) -> Answered:
         EvolvariumError: As `open_database` and as a model request.
     """
     view = QuestionView(id=_ID, text=asking.question, evidence=asking.evidence)
-    ledger = RememberingLedger(asking.budget.share(1))
-    with open_database(asking.path, _ID, opener) as database, TemporaryDirectory(prefix="evolvarium-ask-") as folder:
+    ledger = RememberingLedger(
+        asking.budget.share(1), spender="this question", way_out="ask again with a higher limit on"
+    )
+    with open_database(asking.path, _ID, opener) as database, scratch_folder() as folder:
         characters = schema_characters(asking.generator, asking.critic)
         texts = SchemaTexts(database.description, {}, name=database.name, characters=characters)
-        with SqliteJournal(Path(folder) / "journal.sqlite") as journal:
+        with SqliteJournal(folder / "journal.sqlite") as journal:
             ports = QuestionPorts(
                 generator=asking.generator,
                 critic=asking.critic,
@@ -88,7 +97,8 @@ def answer_question(asking: Asking, opener: OpenFor) -> Answered:
                 parallel_requests=len(os.sched_getaffinity(0)),
                 on_event=asking.on_event,
             )
-            solution = solve(view, texts.of(view), settings=asking.settings, ports=ports)
+            schema_text = texts.of(view)
+            solution = solve(view, schema_text, settings=asking.settings, ports=ports)
             blob = solution.answer.execution.result
             result = None if blob is None else result_from_bytes(journal.get_blob(blob))
         snapshot = ledger.snapshot()
@@ -97,6 +107,8 @@ def answer_question(asking: Asking, opener: OpenFor) -> Answered:
             digest=database.digest,
             sqlite_version=database.description.sqlite_version,
             access=database.access,
+            withheld=withheld_words(view.text, view.evidence, database.access, database.description.schema),
+            unplaced=_unplaced(asking, schema_text),
             solution=solution,
             result=result,
             explanation=explain(solution),
@@ -104,3 +116,10 @@ def answer_question(asking: Asking, opener: OpenFor) -> Answered:
             requests=snapshot.spent.requests,
             refusal=ledger.refusal,
         )
+
+
+def _unplaced(asking: Asking, schema_text: str) -> tuple[str, ...] | None:
+    """As the offline engine reads the question; what another model made of a word, nobody can tell."""
+    if asking.generator.name != OFFLINE:
+        return None
+    return unplaced_words(schema_text, asking.question, asking.evidence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_DOWN, Decimal
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -14,8 +15,21 @@ from orchestrator.domain.budgets import Budget
 from orchestrator.domain.policies import Runtime
 from orchestrator.errors import InputError
 from orchestrator.methods.evosql import Settings
+from orchestrator.runtime.complaints import complaint
+from orchestrator.runtime.strict_yaml import shown
 
 _SMALLEST_USD = Decimal("0.000001")
+_PAPER = {
+    "k": "candidates",
+    "t": "rounds",
+    "m": "payload",
+    "gamma": "time_discount",
+    "lambda": "consistency_weight",
+    "tau": "confidence_threshold",
+    "kappa": "selection_temperature",
+    "pi": "stop_share",
+}
+"""What the paper calls a setting."""
 QUERY_SECONDS = 30.0
 """The paper's; a policy's data rule may grant less."""
 
@@ -42,21 +56,11 @@ class SqlBudget(BaseModel):
         return Budget(usd=usd, tokens=None if self.tokens is None else self.tokens // questions)
 
 
-class BenchChoices(BaseModel):
-    """Options of `sql bench` that are not settings of the method; part of the run's record."""
+class CommonChoices(BaseModel):
+    """Options that `sql bench` and `sql sweep` share."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    layout: Layout
-    root: str
-    """Folder of the data set; of a list as JSON lines, the file."""
-    question_file: str | None = None
-    """Name of the list of questions; None: the layout's own."""
-    databases: tuple[str, ...] | None = None
-    """Only questions of these; None: of all."""
-    limit: Annotated[int, Field(ge=1)] | None = None
-    """At most so many questions, spread evenly over the list; None: all."""
-    methods: Annotated[tuple[Method, ...], Field(min_length=1)] = tuple(Method)
     model: str = "offline"
     critic_model: str | None = None
     """None: the same."""
@@ -73,6 +77,21 @@ class BenchChoices(BaseModel):
     def critic(self) -> str:
         """Name of the critic's model."""
         return self.critic_model or self.model
+
+
+class BenchChoices(CommonChoices):
+    """Options of `sql bench` that are not settings of the method; part of the run's record."""
+
+    layout: Layout
+    root: str
+    """Folder of the data set; of a list as JSON lines, the file."""
+    question_file: str | None = None
+    """Name of the list of questions; None: the layout's own."""
+    databases: tuple[str, ...] | None = None
+    """Only questions of these; None: of all."""
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """At most so many questions, spread evenly over the list; None: all."""
+    methods: Annotated[tuple[Method, ...], Field(min_length=1)] = tuple(Method)
 
 
 def methods_of(names: Sequence[str]) -> tuple[Method, ...]:
@@ -108,11 +127,7 @@ def settings_of(given: Mapping[str, Any], assignments: Sequence[str] = ()) -> Se
     """
     fields = {name: value for name, value in given.items() if value is not None}
     for assignment in assignments:
-        name, equals, text = assignment.partition("=")
-        if not equals or name not in Settings.model_fields:
-            close = ", ".join(Settings.model_fields)
-            msg = f"setting {assignment!r} is not NAME=VALUE with one of the names {close}"
-            raise InputError(msg)
+        name, text = _assigned(assignment)
         if name in fields:
             msg = f"setting {name!r} is given twice; give it once"
             raise InputError(msg)
@@ -120,10 +135,24 @@ def settings_of(given: Mapping[str, Any], assignments: Sequence[str] = ()) -> Se
     try:
         return Settings.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = ".".join(map(str, first["loc"])) or "settings"
-        msg = f"{name} {first['input']!r}: {first['msg']}"
+        msg = f"setting {complaint(error.errors(include_url=False)[0])}"
         raise InputError(msg) from error
+
+
+def _assigned(assignment: str) -> tuple[str, str]:
+    """Name and value of `NAME=VALUE`; the name is known."""
+    name, equals, text = assignment.partition("=")
+    name = name.strip()
+    known = list(Settings.model_fields)
+    if not equals:
+        msg = f"setting {shown(assignment)} is not NAME=VALUE, for instance rounds=2; there are {', '.join(known)}"
+        raise InputError(msg)
+    if name not in known:
+        close = _PAPER.get(name.lower()) or next(iter(get_close_matches(name, known, n=1)), None)
+        meant = "" if close is None else f" did you mean {close!r}?"
+        msg = f"there is no setting {shown(name)};{meant} there are {', '.join(known)}"
+        raise InputError(msg)
+    return name, text.strip()
 
 
 def _value(text: str) -> Any:  # noqa: ANN401 - any JSON value

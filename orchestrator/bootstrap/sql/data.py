@@ -29,13 +29,18 @@ class BenchData:
         return {name: self.dataset.databases[name] for name in names}
 
 
-def load_data(choices: BenchChoices) -> BenchData:
+def load_data(choices: BenchChoices, *, layout_is_given_by: str = "--dataset {}") -> BenchData:
     """The data set, and the questions that were asked for.
 
+    Args:
+        choices: What was asked for.
+        layout_is_given_by: How another layout would be asked for.
+
     Raises:
-        InputError: Something is missing or malformed, or no question is left.
+        InputError: Something is missing or malformed, it is laid out otherwise, no question has a gold query, or none
+            is left.
     """
-    dataset = _load(choices)
+    dataset = _load_known(choices, layout_is_given_by)
     if choices.databases is not None:
         _require_known(choices.databases, [*dataset.databases])
     wanted = [q for q in dataset.questions if choices.databases is None or q.database in choices.databases]
@@ -56,6 +61,39 @@ def spread(questions: Sequence[Question], limit: int | None) -> list[Question]:
     if limit is None or limit >= count:
         return list(questions)
     return [questions[place * count // limit] for place in range(limit)]
+
+
+def _load_known(choices: BenchChoices, layout_is_given_by: str) -> Dataset:
+    """The data set in the layout that was asked for; where it has another one, the error says which."""
+    problem: InputError | None = None
+    try:
+        dataset = _load(choices)
+        if any(question.gold is not None for question in dataset.questions):
+            return dataset
+    except InputError as error:
+        problem = error
+    for other in Layout:
+        if other is not choices.layout and _has_gold(choices.model_copy(update={"layout": other})):
+            msg = (
+                f"{choices.root!r} is laid out like {other.value}, not like {choices.layout.value}; "
+                f"give {layout_is_given_by.format(other.value)}"
+            )
+            raise InputError(msg) from problem
+    if problem is not None:
+        raise problem
+    msg = (
+        f"none of the {len(dataset.questions)} questions in {choices.root!r} has a gold query (read like "
+        f"{choices.layout.value}), so nothing can be measured; give a list that has them"
+    )
+    raise InputError(msg)
+
+
+def _has_gold(choices: BenchChoices) -> bool:
+    """Whether it can be read in this layout, and says what is right."""
+    try:
+        return any(question.gold is not None for question in _load(choices).questions)
+    except InputError:
+        return False
 
 
 def _load(choices: BenchChoices) -> Dataset:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator.bootstrap.header import program_version
-from orchestrator.bootstrap.runs import SQL_BENCH, header_of, kind_of
+from orchestrator.bootstrap.runs import SQL_BENCH, header_of, in_words, kind_of
 from orchestrator.bootstrap.sql.choices import BenchChoices
 from orchestrator.bootstrap.sql.data import BenchData, view_of
 from orchestrator.errors import RunStateError
@@ -67,10 +67,11 @@ class _Header(_Recorded):
     models: _Models
     versions: dict[str, str]
     questions: list[Annotated[list[str], Field(min_length=3, max_length=3)]]
+    texts: str | None = None
 
 
 def bench_header(
-    choices: BenchChoices, settings: Settings, data: BenchData, conditions: Mapping[str, Any]
+    choices: BenchChoices, settings: Settings, data: BenchData, conditions: Mapping[str, Any], texts: str
 ) -> dict[str, Any]:
     """The whole record.
 
@@ -79,6 +80,7 @@ def bench_header(
         settings: Of the method.
         data: What is measured.
         conditions: From `conditions_of`.
+        texts: Digest of the blob with what the questions say.
     """
     return {
         "format": FORMAT,
@@ -86,6 +88,7 @@ def bench_header(
         "choices": choices.model_dump(mode="json"),
         "settings": settings.model_dump(mode="json"),
         "questions": [[view_of(q).key, q.id, q.database] for q in data.questions],
+        "texts": texts,
         "versions": {"evolvarium": program_version(), "python": platform.python_version()},
         **conditions,
     }
@@ -131,8 +134,8 @@ def read_header(run_id: str, journal: Journal) -> tuple[Mapping[str, Any], Bench
         RunStateError: The run is no bench, or its record is missing or of another version.
     """
     header = header_of(run_id, journal)
-    if kind_of(journal) != SQL_BENCH:
-        msg = f"run {run_id} is no Text-to-SQL bench; `evolvarium runs list` says what it is"
+    if (kind := kind_of(journal)) != SQL_BENCH:
+        msg = f"run {run_id} is {in_words(kind)}, and no Text-to-SQL bench; `evolvarium runs list` lists them all"
         raise RunStateError(msg)
     try:
         choices = BenchChoices.model_validate(header["choices"])

@@ -66,8 +66,14 @@ def require_file(path: Path) -> None:
     """See that a file is there, before anything is started.
 
     Raises:
-        InputError: It is not.
+        InputError: It is not, or it is something else.
     """
-    if not path.is_file():
+    if path.is_dir():
+        msg = f"{str(path)!r} is a folder; give the SQLite file itself with --db"
+        raise InputError(msg)
+    if not path.exists():
         msg = f"there is no file {str(path)!r}; give the SQLite database with --db"
+        raise InputError(msg)
+    if not path.is_file():
+        msg = f"{str(path)!r} is not a regular file; give the SQLite database with --db"
         raise InputError(msg)

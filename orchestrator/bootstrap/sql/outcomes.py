@@ -83,6 +83,17 @@ class EvolutionRecord(_Record):
     """Without those of the first round's candidates."""
 
 
+class PredictionRecord(_Record):
+    """What a method answered."""
+
+    sql: str
+    """As the model wrote it; empty: no candidate held a query."""
+    result: str | None
+    """Digest of the blob with what running it gave; None: there was no query to run."""
+    flags: Flags
+    """Of its comparison with gold, whether it is right or not."""
+
+
 class SpentRecord(_Record):
     """What was spent on one question by all methods together."""
 
@@ -104,9 +115,13 @@ class Outcome(_Record):
     first: tuple[Right, ...]
     """In what each candidate of the first round was right; empty: the budget did not cover the round."""
     first_calls: tuple[CallRecord, ...]
+    choice_calls: tuple[CallRecord, ...] = ()
+    """Of Best-of-K's choice."""
     evolutions: Mapping[Method, EvolutionRecord]
     answers: Mapping[Method, Right]
-    """In what each method's final answer was right; a method that the budget did not reach is right in nothing."""
+    """In what each method's final answer was right; one that is missing was not reached by the budget."""
+    predictions: Mapping[Method, PredictionRecord] = Field(default={})
+    """The final answers themselves."""
     flags: Flags
     """Of the comparisons of final answers that were right in anything."""
     spent: SpentRecord

@@ -17,6 +17,7 @@ from orchestrator.bootstrap.sql.outcomes import (
     EvolutionRecord,
     Method,
     Outcome,
+    PredictionRecord,
     Right,
     SpentRecord,
     outcome_of,
@@ -178,6 +179,7 @@ class _Task:
             database=asked.database,
             first=results.rights(solved.first),
             first_calls=_calls(solved.first_calls),
+            choice_calls=_calls(solved.choice_calls),
             evolutions={
                 method: EvolutionRecord(
                     ending=solution.ending.value,
@@ -193,6 +195,7 @@ class _Task:
                 for method, solution in solved.solutions.items()
             },
             answers={method: results.rights([answer])[0] for method, answer in solved.answers.items()},
+            predictions={method: results.prediction(answer) for method, answer in solved.answers.items()},
             flags=results.flags(list(solved.answers.values())),
             spent=self._spent(),
         )
@@ -232,6 +235,7 @@ class _Task:
         with suppress(BudgetExhausted):
             choice = best_of_k(self._schema, solution, settings=self._configuration.settings, ports=self._ports)
             solved.answers[Method.BEST_OF_K] = choice.answer
+            solved.choice_calls = choice.calls
 
     def _spent(self) -> SpentRecord:
         snapshot = self._ledger.snapshot()
@@ -252,6 +256,7 @@ class _Solved:
 
     first: Sequence[Candidate] = ()
     first_calls: Sequence[Call] = ()
+    choice_calls: Sequence[Call] = ()
     solutions: dict[Method, Solution] = field(default_factory=dict)
     answers: dict[Method, Candidate] = field(default_factory=dict)
 
@@ -273,6 +278,10 @@ class _Results:
 
     def any_right(self, candidates: Sequence[Candidate]) -> Right:
         return frozenset[Metric]().union(*self.rights(candidates))
+
+    def prediction(self, answer: Candidate) -> PredictionRecord:
+        result = answer.execution.result
+        return PredictionRecord(sql=answer.sql, result=result, flags=self._judged[result].flags)
 
     def flags(self, answers: Sequence[Candidate]) -> frozenset[Flag]:
         """Of the answers that are right in anything."""

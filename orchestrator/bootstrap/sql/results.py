@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from orchestrator.bootstrap.sql.bench import END_KEY
 from orchestrator.bootstrap.sql.choices import BenchChoices
 from orchestrator.bootstrap.sql.header import read_header
 from orchestrator.bootstrap.sql.outcomes import RECORD, Method, Outcome, outcome_of
+from orchestrator.bootstrap.sql.running import END_KEY
 from orchestrator.bootstrap.sql.scores import Difference, Share, difference
 from orchestrator.domain.conversation import Usage
 from orchestrator.errors import RunStateError
@@ -29,6 +29,8 @@ COMPARED_IN = (Metric.STRICT, Metric.BIRD)
 class Measured:
     """One question, as far as it has come."""
 
+    key: str
+    """In the journal, for instance `q/17`."""
     id: str
     database: str
     gold: Gold | None
@@ -136,6 +138,7 @@ def read_bench(run_id: str, journal: Journal) -> BenchView:
         settings=settings,
         questions=[
             Measured(
+                key=key,
                 id=name,
                 database=database,
                 gold=read_gold(journal, key + GOLD),

@@ -17,6 +17,8 @@ from orchestrator.search.repeated_sampling import average_at_k, pass_at_k, pass_
 
 RESAMPLES = 10_000
 LEVEL = 0.95
+HEADLINE = Metric.STRICT
+"""The metric of the one figure that stands for a measurement, and of what counts as failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +139,11 @@ def difference(
     return Difference(
         first=first, other=other, metric=metric, value=(better - worse) / count, low=float(low), high=float(high)
     )
+
+
+def not_reached(outcomes: Sequence[Outcome], method: Method) -> int:
+    """How many questions the budget did not reach under a method: they count as wrong in every share."""
+    return sum(method not in outcome.answers for outcome in outcomes)
 
 
 def rounds_made(outcomes: Sequence[Outcome], method: Method) -> tuple[int, ...]:

@@ -5,38 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from orchestrator.bootstrap.sql.choices import QUERY_SECONDS, BenchChoices, SqlBudget
+from orchestrator.bootstrap.sql.choices import BenchChoices, CommonChoices
 from orchestrator.bootstrap.sql.data import BenchData, load_data
 from orchestrator.bootstrap.sql.outcomes import Method
 from orchestrator.bootstrap.sql.sweep_file import SweepDataset, SweepFile
-from orchestrator.domain.policies import Runtime
 
 METHODS = (Method.EVOSQL, Method.MAJORITY)
 """The second is what all variants are compared with; it asks nothing of its own."""
 
 
-class SweepChoices(BaseModel):
+class SweepChoices(CommonChoices):
     """Options of `sql sweep`; part of the run's record."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: str
     """Folder that the roots of the data sets lie below."""
     limit: Annotated[int, Field(ge=1)] | None = None
     """Of every data set, instead of its own limit; None: its own."""
-    model: str = "offline"
-    critic_model: str | None = None
-    """None: the same."""
-    policy: str = "default"
-    runtime: Runtime | None = None
-    query_seconds: Annotated[float, Field(gt=0, le=600)] = QUERY_SECONDS
-    """CPU time of a predicted query, at most what the policy's data rule grants."""
-    budget: SqlBudget = SqlBudget()
-    """Of the whole run."""
-    workers: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Questions at once; None: one per processor of the machine."""
+    output: str | None = None
+    """Folder that table and plot are written into at the end, also where the sweep is resumed; None: nowhere."""
+    force: bool = False
+    """Whether what is there may be overwritten."""
 
     def of(self, dataset: SweepDataset) -> BenchChoices:
         """As a bench on one of the data sets would be asked for."""
@@ -47,13 +37,7 @@ class SweepChoices(BaseModel):
             databases=None if dataset.databases is None else tuple(dataset.databases),
             limit=self.limit or dataset.limit,
             methods=METHODS,
-            model=self.model,
-            critic_model=self.critic_model,
-            policy=self.policy,
-            runtime=self.runtime,
-            query_seconds=self.query_seconds,
-            budget=self.budget,
-            workers=self.workers,
+            **{name: getattr(self, name) for name in CommonChoices.model_fields},
         )
 
 
@@ -63,4 +47,4 @@ def load_all(file: SweepFile, choices: SweepChoices) -> list[tuple[BenchData, Be
     Raises:
         InputError: As `load_data`.
     """
-    return [(load_data(one), one) for one in map(choices.of, file.datasets)]
+    return [(load_data(one, layout_is_given_by="kind: {}"), one) for one in map(choices.of, file.datasets)]

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.bootstrap.header import program_version
-from orchestrator.bootstrap.runs import SQL_SWEEP, header_of, kind_of
-from orchestrator.bootstrap.sql.bench import Opened
+from orchestrator.bootstrap.runs import SQL_SWEEP, header_of, in_words, kind_of
 from orchestrator.bootstrap.sql.data import view_of
 from orchestrator.bootstrap.sql.header import require_same
+from orchestrator.bootstrap.sql.running import Opened
 from orchestrator.bootstrap.sql.sweep_choices import SweepChoices
 from orchestrator.bootstrap.sql.sweep_file import SweepFile
 from orchestrator.errors import RunStateError
@@ -87,8 +87,8 @@ def read_sweep_header(run_id: str, journal: Journal) -> SweepHeader:
         RunStateError: The run is no sweep, or its record is missing or of another version.
     """
     header = header_of(run_id, journal)
-    if kind_of(journal) != SQL_SWEEP:
-        msg = f"run {run_id} is no Text-to-SQL sweep; `evolvarium runs list` says what it is"
+    if (kind := kind_of(journal)) != SQL_SWEEP:
+        msg = f"run {run_id} is {in_words(kind)}, and no Text-to-SQL sweep; `evolvarium runs list` lists them all"
         raise RunStateError(msg)
     try:
         if header["format"] == FORMAT:

@@ -4,66 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.bootstrap.sql.bench import END_KEY
-from orchestrator.bootstrap.sql.outcomes import Method, Outcome, outcome_of
+from orchestrator.bootstrap.sql.outcomes import outcome_of
+from orchestrator.bootstrap.sql.running import END_KEY
 from orchestrator.bootstrap.sql.scores import Share
-from orchestrator.bootstrap.sql.sweep import outcome_key
 from orchestrator.bootstrap.sql.sweep_header import Listed, SweepHeader, dataset_scope, read_sweep_header
+from orchestrator.bootstrap.sql.sweep_tallies import Best, Tally, best_of, outcome_key
 from orchestrator.domain.conversation import Usage
 from orchestrator.evaluation.sql_judge import GOLD, Gold, Metric, Standing, read_gold
-from orchestrator.methods.evosql import Ending
-from orchestrator.methods.evosql.accounting import Tokens, tokens_of
 from orchestrator.methods.evosql.calls import read_calls
 from orchestrator.methods.evosql.grid import Trial, Variant, trials_of
 from orchestrator.ports import Journal
 from orchestrator.storage.scoped_journal import ScopedJournal
 
 State = Literal["done", "unfinished", "budget-spent"]
-
-
-@dataclass(kw_only=True)
-class Tally:
-    """What one variant came to on one data set, question by question."""
-
-    answered: int = 0
-    right: Counter[Metric] = field(default_factory=Counter)
-    """Questions whose answer is right."""
-    passed: Counter[Metric] = field(default_factory=Counter)
-    """Questions of which any of the K best candidates at the end is right."""
-    majority: Counter[Metric] = field(default_factory=Counter)
-    """Questions whose first round's majority is right."""
-    endings: Counter[str] = field(default_factory=Counter)
-    tokens: Tokens = field(default_factory=Tokens)
-    """Of all requests of generator and critic, the first round's included."""
-
-    def add(self, outcome: Outcome, rounds: int) -> None:
-        """Count a question as if there had been so many rounds at most.
-
-        Args:
-            outcome: Of an evolution of at least as many.
-            rounds: T.
-        """
-        self.answered += 1
-        self.majority.update(outcome.answers.get(Method.MAJORITY, ()))
-        calls = outcome.first_calls
-        evolution = outcome.evolutions.get(Method.EVOSQL)
-        if evolution is None:
-            self.endings[Ending.BUDGET.value] += 1
-        else:
-            made = len(evolution.answers)
-            last = min(rounds, made) - 1
-            self.right.update(evolution.answers[last])
-            self.passed.update(evolution.passed[last])
-            self.endings[evolution.ending if made <= rounds else Ending.ROUNDS.value] += 1
-            calls += tuple(call for call in evolution.calls if call.round < rounds)
-        self.tokens = sum((tokens_of(call.call().usage) for call in calls), self.tokens)
-
-    def shares(self, counted: Mapping[Metric, int]) -> dict[Metric, Share]:
-        """One of its counts as shares of what is answered."""
-        return {metric: Share(right=counted.get(metric, 0), of=self.answered) for metric in Metric}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +74,11 @@ class SweepView:
     requests: int
     state: State
 
+    @property
+    def best(self) -> Best | None:
+        """The best variant in strict accuracy; None: not all have answered the same questions."""
+        return best_of({one.id: [swept.tallies[one.id] for swept in self.datasets] for one in self.header.variants})
+
 
 def read_sweep(run_id: str, journal: Journal) -> SweepView:
     """Read a journal, also of a sweep that is going on.
@@ -149,6 +110,14 @@ def sweep_state(journal: Journal) -> State:
     if end is None:
         return "unfinished"
     return "budget-spent" if end["budget_spent"] else "done"
+
+
+def recorded_best(journal: Journal) -> Best | None:
+    """The best variant as a sweep recorded it at its end, which is cheaper than counting; None: it did not."""
+    best = (journal.get(END_KEY) or {}).get("best")
+    if best is None:
+        return None
+    return Best(variant=str(best["variant"]), strict=Share(right=int(best["right"]), of=int(best["of"])))
 
 
 def _swept(label: str, questions: Sequence[Listed], journal: Journal, trials: Sequence[Trial]) -> Swept:
