@@ -11,20 +11,31 @@ from orchestrator.cli.audit import audit_app
 from orchestrator.cli.engine import doctor, sandbox_app
 from orchestrator.cli.evaluating import evaluate
 from orchestrator.cli.images import images_app
+from orchestrator.cli.package_answer import answer
 from orchestrator.cli.plain_help import in_plain_words
 from orchestrator.cli.policies import policy_app
+from orchestrator.cli.releasing import approve, export
 from orchestrator.cli.reporting import report
 from orchestrator.cli.runs import runs_app, show
 from orchestrator.cli.searching import resume_run, run
 from orchestrator.cli.sql import sql_app
+from orchestrator.cli.sql_final import final
 from orchestrator.cli.tasks import task_app
+
+_ORDER = (
+    *("doctor", "images"),  # is it set up?
+    *("task", "run", "resume", "show", "report", "runs", "evaluate"),
+    *("sql", "final", "export", "approve", "answer"),
+    *("policy", "audit", "sandbox"),
+)
+"""As a newcomer needs them; Typer lists all commands before all groups."""
 
 app = typer.Typer(
     help="Search for better programs with language models; everything they write runs only in sealed containers.",
     epilog=(
         "Exit codes: 0 done or scored, 1 the candidate failed or is below the threshold, no answer, a query refused, "
-        "2 wrong input, 3 something is missing on this machine, 4 budget spent, 5 the sandbox failed, 6 the result "
-        "cannot be written, 130 interrupted."
+        "2 wrong input, 3 something is missing on this machine or the home cannot be written, 4 budget spent, 5 the "
+        "sandbox failed, 6 the result cannot be written, 130 interrupted."
     ),
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -48,17 +59,21 @@ def options(
     """Nothing of its own: the options above work before any command."""
 
 
+app.command("doctor")(doctor)
+app.add_typer(images_app, name="images")
+app.add_typer(task_app, name="task")
 app.command("run")(run)
 app.command("resume")(resume_run)
 app.command("show")(show)
 app.command("report")(report)
-app.command("evaluate")(evaluate)
-app.command("doctor")(doctor)
 app.add_typer(runs_app, name="runs")
-app.add_typer(task_app, name="task")
+app.command("evaluate")(evaluate)
 app.add_typer(sql_app, name="sql")
+app.command("final")(final)
+app.command("export")(export)
+app.command("approve")(approve)
+app.command("answer")(answer)
 app.add_typer(policy_app, name="policy")
-app.add_typer(images_app, name="images")
-app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(audit_app, name="audit")
-in_plain_words(app)
+app.add_typer(sandbox_app, name="sandbox")
+in_plain_words(app, order=_ORDER)

@@ -9,6 +9,7 @@ import typer
 from orchestrator.bootstrap.places import existing_places
 from orchestrator.cli.installation_documents import AuditDocument, AuditHeadDocument
 from orchestrator.cli.options import Home, Json
+from orchestrator.cli.releasing import audit_package
 from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.errors import AuditError
 from orchestrator.storage.audit import AuditChain
@@ -64,6 +65,9 @@ def verify(
         raise typer.Exit(1)
     if not report.is_intact:
         raise typer.Exit(AuditError.exit_code)
+
+
+audit_app.command("tool")(audit_package)
 
 
 @audit_app.command("head")

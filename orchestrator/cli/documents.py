@@ -131,6 +131,16 @@ class RunEntry(Document):
     best: ScoredCandidate | None = None
     quality: float | None = None
     """The task's quality metric of the best."""
+    questions: int | None = None
+    """Of a Text-to-SQL bench, sweep or evolution, all data sets together; null: it is none of them."""
+    methods: list[str] | None = None
+    """What was measured on them; null: it is no bench and no sweep."""
+    accuracy: float | None = None
+    """The share of right answers in strict execution accuracy, from 0 to 1; of an evolution, in BIRD's execution
+    accuracy on the selection databases; null: there is none yet, or it is nothing of the kind."""
+    accuracy_of: str | None = None
+    """Of which method, or of which variant of a sweep: the one that is right most often; of an evolution, its
+    champion."""
     bytes: int
     owner_pid: int | None
     """The process that has it open, 0 if it cannot be told; null: none."""

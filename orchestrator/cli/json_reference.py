@@ -12,9 +12,12 @@ from typing import Any, get_args, get_origin
 
 from orchestrator.cli import (
     documents,
+    evolution_documents,
     installation_documents,
     pruning_documents,
+    release_documents,
     sql_documents,
+    sql_question_documents,
     sql_sweep_documents,
 )
 from orchestrator.cli.documents import Document
@@ -35,7 +38,7 @@ alone says what is wrong. The exit code says why:
 | 0 | done, or scored |
 | 1 | the candidate failed or is below the threshold; the audit chain is broken; SQL: no answer, or a query is refused |
 | 2 | wrong input |
-| 3 | something is missing on this machine; the message holds the remedy |
+| 3 | something is missing on this machine, or the home cannot be written; the message holds the remedy |
 | 4 | the budget is spent; the run is kept |
 | 5 | the sandbox, the evaluator or the model failed; nothing was scored |
 | 6 | the result cannot be written to stdout (a full disk); what the command did stays done |
@@ -56,7 +59,16 @@ def reference() -> str:
 
 def _documents() -> list[type[Document]]:
     """In the order of their module."""
-    modules = (documents, installation_documents, pruning_documents, sql_documents, sql_sweep_documents)
+    modules = (
+        documents,
+        evolution_documents,
+        installation_documents,
+        pruning_documents,
+        release_documents,
+        sql_documents,
+        sql_question_documents,
+        sql_sweep_documents,
+    )
     found = [value for module in modules for value in vars(module).values()]
     kinds = [value for value in found if inspect.isclass(value) and issubclass(value, Document)]
     return [kind for kind in dict.fromkeys(kinds) if kind is not Document]

@@ -20,7 +20,6 @@ from orchestrator.bootstrap.places import find_places
 from orchestrator.cli.streams import print_page
 from orchestrator.domain.data_access import DataRule
 from orchestrator.domain.policies import (
-    MIB,
     Disclosure,
     Grant,
     Limits,
@@ -30,6 +29,8 @@ from orchestrator.domain.policies import (
     Purpose,
     Runtime,
 )
+from orchestrator.domain.releases import Approver, ReleaseRules
+from orchestrator.domain.sizes import size_words
 from orchestrator.sandbox.policy_files import load_policy
 from orchestrator.sandbox.settings import TARGETS
 
@@ -60,6 +61,10 @@ purposes:
   derive:
     image: sql
     limits: {wall_seconds: 1500, cpu_seconds: 300, memory_bytes: 2147483648, tmpfs_bytes: 1610612736}
+  tool:
+    image: tool
+    mounts: [database]
+    limits: {pids: 32, tmpfs_bytes: 67108864, tmpfs_inodes: 256}
 
 data:
   - databases: [hr]
@@ -76,15 +81,16 @@ _PREAMBLE = """\
 
 A policy says what each kind of untrusted code may see, use and spend, and what of a verdict a model is told. It is a
 YAML file. `--policy` takes the name of a shipped one or the path of your own, for instance `--policy ./team.yaml`;
-`evolvarium policy explain ./team.yaml` says in plain words what it grants, and with `--settings` shows what the engine
-is given.
+`evolvarium policy explain ./team.yaml` says in plain words what it grants: what each purpose gets, which databases can
+be read, what a model sees. `--purpose sql` keeps to one purpose, `--settings` adds what exactly the engine is given.
 
 | shipped (`policies/`) | for |
 | --- | --- |
 {shipped}
 
 - **A purpose that is not named cannot run.** Formal evaluations need `candidate`, `evaluator` and `import`; experiments
-  of agents `analysis`; SQL needs `sql`, `import` and, where a data rule keeps something back, `derive`.
+  of agents `analysis`; SQL needs `sql`, `import` and, where a data rule keeps something back, `derive`; generated
+  analysis tools need `tool` beside these.
 - **A policy stands alone.** It cannot extend or include another one: copy a shipped file and change it.
 - **Only tightening is possible from outside.** A task's own `limits` count where they are lower, and `--runtime` is
   refused where it would loosen what the policy says.
@@ -125,6 +131,8 @@ _KINDS: dict[type, str] = {
     Limits: "[limits](#purposespurposelimits)",
     DataRule: "[rules](#data)",
     Disclosure: "[disclosure](#disclosure)",
+    ReleaseRules: "[release](#release)",
+    Approver: "[approvers](#releaseapprovers)",
     Purpose: "[purpose](#purposes)",
     MountRole: "[roles](#mounts)",
     Runtime: "[runtime](#runtimes)",
@@ -142,6 +150,14 @@ rule only takes away: what it keeps back is not in the database that SQL and too
         DataRule,
     ),
     ("`disclosure`", "What of a verdict may reach a model.", Disclosure),
+    (
+        "`release`",
+        """\
+Which exported packages may answer with `evolvarium answer`. An approval counts if `evolvarium approve` made it of this
+very package with the key of an approver who is named here.""",
+        ReleaseRules,
+    ),
+    ("`release.approvers`", "Somebody whose approval counts.", Approver),
 )
 
 
@@ -269,8 +285,7 @@ def _range(name: str, field: FieldInfo) -> str:
 def _number(name: str, value: float) -> str:
     if not name.endswith("_bytes") or value < 1024:
         return f"{value:.12g}"
-    unit, size = ("GiB", MIB << 10) if value >= MIB << 10 else ("MiB", MIB) if value >= MIB else ("KiB", 1024)
-    return f"{value:.12g} ({value / size:g} {unit})"
+    return f"{value:.12g} ({size_words(int(value))})"
 
 
 if __name__ == "__main__":

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from orchestrator.bootstrap.places import existing_places
-from orchestrator.bootstrap.runs import SQL_BENCH, SQL_SWEEP, find_run, kind_of, run_store
-from orchestrator.bootstrap.sql.results import read_bench
+from orchestrator.bootstrap.runs import EVOLUTION, SQL_BENCH, SQL_SWEEP, find_run, in_words, kind_of, run_store
 from orchestrator.cli.documents import RemovedRunsDocument, RunsDocument
 from orchestrator.cli.files import write_tree
-from orchestrator.cli.history import find_candidate, read_view
+from orchestrator.cli.history import RunView, find_candidate, read_view
 from orchestrator.cli.options import Force, Home, Json, Output, RunName
-from orchestrator.cli.sql_summaries import bench_document
+from orchestrator.cli.sql_evolve import show_evolution
+from orchestrator.cli.sql_question_summaries import Which
+from orchestrator.cli.sql_showing import show_bench
 from orchestrator.cli.sql_sweep import show_sweep
-from orchestrator.cli.sql_tables import bench_parts
 from orchestrator.cli.summaries import (
     candidate_document,
     candidate_rows,
@@ -29,7 +30,6 @@ from orchestrator.cli.summaries import (
 )
 from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import Cancelled, InputError
-from orchestrator.ports import Journal
 
 runs_app = typer.Typer(help="List and remove runs.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -75,54 +75,70 @@ def _confirm(run_ids: Sequence[str]) -> None:
 def show(
     run: RunName,
     candidate: Annotated[
-        str | None, typer.Argument(metavar="ID", help="A candidate's id, `best` or `initial`.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="ID",
+            help="A candidate's id, `best` or `initial`; of a Text-to-SQL bench, a question's id; of an evolution, a "
+            "package's id or `best`.",
+            show_default=False,
+        ),
     ] = None,
+    questions: Annotated[
+        Which | None,
+        typer.Option(help="Of a Text-to-SQL bench: list these questions, each in a line.", show_default=False),
+    ] = None,
+    gold: Annotated[
+        bool,
+        typer.Option("--gold", help="Of a bench's question: also its gold query, from the data set, and its rows."),
+    ] = False,
     output: Output = None,
     force: Force = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Show a run, or one of its candidates; of a Text-to-SQL bench or sweep, its tables.
+    """Show a run, or one of its candidates; of a Text-to-SQL bench or sweep, its tables, and a bench's questions.
+
+    Of an evolution it shows contests, packages and what was spent, or one package with its files.
 
     With -o the candidate's program is written to a file, byte for byte; a candidate of several files to a folder.
     Without ID, -o writes the best; of a sweep, it writes table and plot into a folder.
     """
-    asked = candidate
-    if output is not None and candidate is None:
-        candidate = "best"
     store = run_store(existing_places(home))
     run_id = find_run(store, run)
     terminal = Terminal(as_json=as_json)
+    of_bench = {"--questions": questions, "--gold": gold or None}
     with store.open(run_id, read_only=True) as journal:
-        if kind_of(journal) == SQL_BENCH:
-            _show_bench(terminal, run_id, journal, {"ID": asked, "-o": output})
-            return
-        if kind_of(journal) == SQL_SWEEP:
-            _refuse(run_id, "sweep", {"ID": asked})
+        kind = kind_of(journal)
+        if kind == SQL_BENCH:
+            _refuse(run_id, kind, {"-o": output})
+            show_bench(terminal, run_id, journal, question=candidate, which=questions, with_gold=gold)
+        elif kind == SQL_SWEEP:
+            _refuse(run_id, kind, {"ID": candidate, **of_bench})
             show_sweep(terminal, run_id, journal, output, force=force)
-            return
-        view = read_view(run_id, journal)
-        if candidate is None:
-            document = run_document(view)
-            terminal.result(document, *run_parts(view, document))
-            return
-        entry = find_candidate(view, candidate)
-        written = None if output is None else write_tree(entry.candidate.payload, output, force=force)
-        shown = candidate_document(view, entry, written_to=None if written is None else str(written))
-        if not as_json:
-            terminal.note(candidate_rows(view, entry))
-        terminal.result(shown, *([f"written to {written}"] if written is not None else file_texts(entry)))
+        elif kind == EVOLUTION:
+            _refuse(run_id, kind, of_bench)
+            show_evolution(terminal, run_id, journal, package=candidate, output=output)
+        else:
+            _refuse(run_id, kind, of_bench)
+            _show_search(terminal, read_view(run_id, journal), candidate, output, force=force)
 
 
-def _show_bench(terminal: Terminal, run_id: str, journal: Journal, given: Mapping[str, object]) -> None:
-    _refuse(run_id, "bench", given)
-    document = bench_document(read_bench(run_id, journal))
-    terminal.result(document, *bench_parts(document))
+def _show_search(terminal: Terminal, view: RunView, candidate: str | None, output: Path | None, *, force: bool) -> None:
+    if candidate is None and output is None:
+        document = run_document(view)
+        terminal.result(document, *run_parts(view, document))
+        return
+    entry = find_candidate(view, candidate or "best")
+    written = None if output is None else write_tree(entry.candidate.payload, output, force=force)
+    shown = candidate_document(view, entry, written_to=None if written is None else str(written))
+    if not terminal.as_json:
+        terminal.note(candidate_rows(view, entry))
+    terminal.result(shown, *([f"written to {written}"] if written is not None else file_texts(entry)))
 
 
 def _refuse(run_id: str, kind: str, given: Mapping[str, object]) -> None:
-    """Refuse what only runs with candidates have."""
+    """Refuse what only runs of another kind have."""
     excess = [name for name, value in given.items() if value is not None]
     if excess:
-        msg = f"run {run_id} is a Text-to-SQL {kind}, which is shown as a whole; leave out {', '.join(excess)}"
+        msg = f"run {run_id} is {in_words(kind)}, which has nothing of the kind; leave out {', '.join(excess)}"
         raise InputError(msg)

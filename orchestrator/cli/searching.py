@@ -12,7 +12,7 @@ import typer
 from orchestrator.bootstrap.choices import Choices
 from orchestrator.bootstrap.models import OFFLINE, REPLAY_PREFIX
 from orchestrator.bootstrap.places import Places, find_places
-from orchestrator.bootstrap.runs import SQL_BENCH, SQL_SWEEP, exists, find_run, kind_of, run_store
+from orchestrator.bootstrap.runs import EVOLUTION, SQL_BENCH, SQL_SWEEP, exists, find_run, in_words, kind_of, run_store
 from orchestrator.bootstrap.search import Finished, Watch, begin, replay, resume
 from orchestrator.cli.documents import RunDocument
 from orchestrator.cli.files import require_target, write_text
@@ -35,6 +35,7 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.progress import followed
 from orchestrator.cli.sql_bench import resume as resume_bench
+from orchestrator.cli.sql_evolve import resume as resume_evolution
 from orchestrator.cli.sql_sweep import resume as resume_sweep
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.summaries import run_document, score_rows, spent_rows, unimproved
@@ -43,7 +44,7 @@ from orchestrator.errors import BudgetExhausted, Cancelled, EvaluatorError, Evol
 from orchestrator.evaluation.tasks import Task
 from orchestrator.methods.agentic_evolve import Settings
 
-_MEASUREMENTS = {SQL_BENCH: resume_bench, SQL_SWEEP: resume_sweep}
+_MEASUREMENTS = {SQL_BENCH: resume_bench, SQL_SWEEP: resume_sweep, EVOLUTION: resume_evolution}
 NO_SPLITS = "none"
 """What `--final-splits` says where nothing is to be measured."""
 
@@ -176,16 +177,20 @@ def resume_run(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Continue a run, also one of `sql bench` or `sql sweep`, after a crash or a stop.
+    """Continue a run, also one of `sql bench`, `sql sweep` or `sql evolve`, after a crash or a stop.
 
-    It goes on from its journal. Refused when the task's evaluator, an image or the policy has changed since; of a
-    bench or sweep, when anything has. Ends like the command that began it.
+    It goes on from its journal. Refused when the task's evaluator, an image or the policy has changed since; of the
+    last three, when anything has. Ends like the command that began it.
     """
     places = find_places(home, task_root)
-    measurement = _MEASUREMENTS.get(_kind(places, run_name))
+    kind = _kind(places, run_name)
+    measurement = _MEASUREMENTS.get(kind)
     if measurement is not None:
         if accept_policy_change:
-            msg = "the figures of a bench are one measurement under one policy; leave out --accept-policy-change"
+            msg = (
+                f"the figures of {in_words(kind)} are one measurement under one policy; leave out "
+                "--accept-policy-change"
+            )
             raise InputError(msg)
         measurement(places, run_name, as_json=as_json)
         return

@@ -7,6 +7,7 @@ import typer
 from orchestrator.cli.sql_ask import ask
 from orchestrator.cli.sql_bench import bench
 from orchestrator.cli.sql_check import check
+from orchestrator.cli.sql_evolve import evolve
 from orchestrator.cli.sql_sweep import sweep
 
 sql_app = typer.Typer(
@@ -15,6 +16,7 @@ sql_app = typer.Typer(
     rich_markup_mode=None,
 )
 sql_app.command("ask")(ask)
+sql_app.command("check")(check)
 sql_app.command("bench")(bench)
 sql_app.command("sweep")(sweep)
-sql_app.command("check")(check)
+sql_app.command("evolve")(evolve)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from orchestrator.bootstrap.runs import SQL_BENCH, SQL_SWEEP, kind_of
+from orchestrator.bootstrap.robophd.results import read_results
+from orchestrator.bootstrap.runs import EVOLUTION, SQL_BENCH, SQL_SWEEP, kind_of
 from orchestrator.bootstrap.sql.results import read_bench
 from orchestrator.bootstrap.sql.sweep_header import read_sweep_header
-from orchestrator.bootstrap.sql.sweep_results import sweep_state
+from orchestrator.bootstrap.sql.sweep_results import recorded_best, sweep_state
 from orchestrator.cli.documents import (
     CandidateDocument,
     FileDocument,
@@ -20,6 +21,7 @@ from orchestrator.cli.documents import (
     SplitVerdict,
     UsageDocument,
 )
+from orchestrator.cli.evolution_summaries import EVOLVE, evolution_entry
 from orchestrator.cli.history import RunView, read_view
 from orchestrator.cli.sql_summaries import bench_entry
 from orchestrator.cli.sql_sweep_summaries import sweep_entry
@@ -150,7 +152,10 @@ def run_entry(store: RunStore, info: RunInfo) -> RunEntry:
             if kind_of(journal) == SQL_BENCH:
                 return bench_entry(read_bench(info.id, journal), info)
             if kind_of(journal) == SQL_SWEEP:
-                return sweep_entry(read_sweep_header(info.id, journal), sweep_state(journal), info)
+                header, state = read_sweep_header(info.id, journal), sweep_state(journal)
+                return sweep_entry(header, state, recorded_best(journal), info)
+            if kind_of(journal) == EVOLUTION:
+                return evolution_entry(read_results(info.id, journal), info)
             view = read_view(info.id, journal)
             document = run_document(view)
     except EvolvariumError as error:
@@ -184,20 +189,28 @@ def runs_rows(document: RunsDocument) -> Rows:
     rows = [
         [
             entry.run,
-            entry.task,
-            entry.method,
+            entry.task if entry.questions is None else f"{entry.task} ({_questions(entry.questions)})",
+            entry.method if entry.methods is None else f"{entry.method}: {', '.join(entry.methods)}",
             entry.model,
             entry.seed,
             f"running as {entry.owner_pid}" if entry.owner_pid else entry.state,
             entry.evaluations,
-            None if entry.best is None else entry.best.id,
-            entry.quality,
+            entry.accuracy_of if entry.best is None else entry.best.id,
+            entry.quality if entry.accuracy is None else f"{100 * entry.accuracy:.2f} % {_metric(entry)}",
             (entry.created_at or "")[:19].replace("T", " ") or None,
         ]
         for entry in document.runs
     ]
     spare = ["model", "method", "seed", "evaluations", "begun (UTC)", "task"]
     return Rows(title="Runs", columns=columns, rows=rows, spare_columns=spare)
+
+
+def _metric(entry: RunEntry) -> str:
+    return "on selection" if entry.method == EVOLVE else "strict"
+
+
+def _questions(count: int) -> str:
+    return "1 question" if count == 1 else f"{count} questions"
 
 
 def candidate_document(view: RunView, entry: Entry, *, written_to: str | None) -> CandidateDocument:

@@ -132,7 +132,7 @@ class Approval(_Strict):
     """Somebody's word that a package may answer."""
 
     by: Name
-    at: str
+    at: Annotated[str, Field(max_length=64)]
     """ISO 8601, UTC; by the approver's clock."""
     note: Annotated[str, Field(max_length=2000)] = ""
     manifest: Digest

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.bootstrap.bench import open_bench
+from orchestrator.bootstrap.bench import Bench, open_bench
 from orchestrator.bootstrap.places import Places, writable_home
 from orchestrator.bootstrap.sql.choices import QUERY_SECONDS
 from orchestrator.bootstrap.sql.databases import predicted_seconds
@@ -29,8 +29,25 @@ class OpenFor:
     """Told what takes a while."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A database, and what else of it can be run in containers."""
+
+    database: SandboxDatabase
+    bench: Bench
+    run_id: str
+    """Labels containers and audit records."""
+
+
 @contextmanager
 def open_database(path: Path, command: str, opener: OpenFor) -> Iterator[SandboxDatabase]:
+    """A database alone; otherwise as `open_with_bench`."""
+    with open_with_bench(path, command, opener) as opened:
+        yield opened.database
+
+
+@contextmanager
+def open_with_bench(path: Path, command: str, opener: OpenFor) -> Iterator[Opened]:
     """A database in the predicted domain; its id, which data rules go by, is the file's name without suffix.
 
     Args:
@@ -54,7 +71,7 @@ def open_database(path: Path, command: str, opener: OpenFor) -> Iterator[Sandbox
             with store.open(path, path.stem, Domain.PREDICTED, run_id=run_id, query_seconds=seconds) as database:
                 for suspicion in database.suspicions:
                     opener.note(suspicion)
-                yield database
+                yield Opened(database=database, bench=bench, run_id=run_id)
     except EvolvariumError as error:
         if opener.token.is_cancelled and not isinstance(error, Cancelled):
             msg = "stopped by the operator"

@@ -17,6 +17,7 @@ import typer
 from orchestrator.bootstrap.places import find_places, writable_home
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.cli.documents import RunDocument
+from orchestrator.cli.evolution_documents import EvolutionDocument, FinalDocument
 from orchestrator.cli.options import Home
 from orchestrator.cli.sql_documents import SqlBenchDocument
 from orchestrator.cli.streams import guard_streams
@@ -24,7 +25,7 @@ from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import EvolvariumError
 from orchestrator.sandbox.engine import Engine
 from tests.bench.figures import Machine
-from tests.bench.results import page, sql_page
+from tests.bench.results import page, robophd_page, sql_page
 from tests.bench.results.page import Check, MeasuredFull, MeasuredPair, check_rows, checks, demo_rows, full_rows
 from tests.bench.results.pages import assembled
 from tests.bench.results.plan import (
@@ -36,7 +37,9 @@ from tests.bench.results.plan import (
     demo_pairs,
     full_run,
 )
-from tests.bench.results.records import R, Record, Records, SqlRecord
+from tests.bench.results.records import EvolutionRecord, FinalRecord, R, Record, Records, SqlRecord
+from tests.bench.results.robophd_page import MeasuredEvolution, robophd_checks, score_rows
+from tests.bench.results.robophd_plan import RobophdTargets, planned_evolution, planned_final
 from tests.bench.results.sql_page import MeasuredBench, accuracy_rows, sql_checks
 from tests.bench.results.sql_plan import SqlTargets, missing_data, planned_benches
 from tests.bench.workbench import POLICY, machine_of
@@ -51,6 +54,7 @@ class Part(StrEnum):
 
     PACKING = "packing"
     SQL = "sql"
+    ROBOPHD = "robophd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,33 @@ class Laboratory:
 
         return self._measured(planned, self.benches, make)
 
+    def evolution(self, planned: PlannedRun) -> EvolutionRecord:
+        """Likewise of an evolution of packages."""
+
+        def make() -> EvolutionRecord:
+            printed, seconds = _made(planned, self.home, accepted=(0,))
+            document = EvolutionDocument.model_validate_json(printed)
+            return EvolutionRecord(
+                arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document
+            )
+
+        return self._measured(planned, Records(self.home / "results", EvolutionRecord), make)
+
+    def final(self, planned: PlannedRun, run_id: str) -> FinalRecord:
+        """The final scores of an evolution; those of an earlier one do not count."""
+        records = Records(self.home / "results", FinalRecord)
+
+        def make() -> FinalRecord:
+            printed, seconds = _made(planned, self.home, accepted=(0,))
+            document = FinalDocument.model_validate_json(printed)
+            return FinalRecord(arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document)
+
+        kept = records.find(planned.arguments)
+        if kept is not None and kept.document.run != run_id:
+            records.keep(made := make())
+            return made
+        return self._measured(planned, records, make)
+
     def _measured(self, planned: PlannedRun, records: Records[R], make: Callable[[], R]) -> R:
         record = None if self.again else records.find(planned.arguments)
         if record is not None:
@@ -115,7 +146,8 @@ class Measured:
 
 
 def results(
-    only: Annotated[Part | None, typer.Option("--only", help="Measure one part; the other stays as it was.")] = None,
+    *,
+    only: Annotated[Part | None, typer.Option("--only", help="Measure one part; the others stay as they were.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Also the full run: the task's own number of commits.")] = False,
     seeds: Annotated[str, typer.Option(help="Of the demo-size runs, with commas.")] = ",".join(map(str, SEEDS)),
     commits: Annotated[
@@ -125,6 +157,10 @@ def results(
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="Fewer questions of each data set, to try this out; likewise."),
+    ] = None,
+    iterations: Annotated[
+        int | None,
+        typer.Option(min=2, help="Another number of iterations of RoboPhD, to try this out; likewise."),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Measure again what has been measured.")] = False,
     target_page: Annotated[Path | None, typer.Option("--page", help="Default docs/results.md.")] = None,
@@ -139,12 +175,15 @@ def results(
     laboratory = Laboratory(home=writable_home(places), again=again, terminal=terminal)
     with Engine.connect() as engine:
         machine = _machine_line(machine_of(engine, find_policy(places, POLICY)))
-    measured: dict[str, Measured | None] = {page.HEADING: None, sql_page.HEADING: None}
-    if only is not Part.PACKING:
+    measured: dict[str, Measured | None] = dict.fromkeys((page.HEADING, sql_page.HEADING, robophd_page.HEADING))
+    if only in (None, Part.SQL):
         measured[sql_page.HEADING] = _sql(laboratory, machine, limit)
-    if only is not Part.SQL:
+    if only in (None, Part.ROBOPHD):
+        measured[robophd_page.HEADING] = _robophd(laboratory, machine, iterations)
+    if only in (None, Part.PACKING):
         measured[page.HEADING] = _packing(laboratory, machine, list(map(int, seeds.split(","))), commits, full=full)
-    destination = target_page or (PAGE if commits is None and limit is None else None)
+    is_whole = commits is None and limit is None and iterations is None
+    destination = target_page or (PAGE if is_whole else None)
     if destination is not None:
         existing = destination.read_text(encoding="utf-8") if destination.is_file() else ""
         sections = {heading: None if part is None else part.text for heading, part in measured.items()}
@@ -186,6 +225,24 @@ def _sql(laboratory: Laboratory, machine: str, limit: int | None) -> Measured | 
     found = sql_checks(benches, SqlTargets())
     laboratory.terminal.note(check_rows(found))
     return Measured(text=sql_page.sql_section(benches, SqlTargets(), machine), checks=found)
+
+
+def _robophd(laboratory: Laboratory, machine: str, iterations: int | None) -> Measured | None:
+    """None: the data are not there, which is said."""
+    missing = missing_data(DATA)
+    if missing is not None:
+        laboratory.terminal.note(f"{robophd_page.HEADING} is not measured: {missing}")
+        return None
+    planned = planned_evolution(DATA, iterations)
+    record = laboratory.evolution(planned)
+    final = planned_final(record.document.run)
+    measured = MeasuredEvolution(
+        planned=planned, record=record, planned_final=final, final=laboratory.final(final, record.document.run)
+    )
+    laboratory.terminal.note(score_rows(measured))
+    found = robophd_checks(measured, RobophdTargets())
+    laboratory.terminal.note(check_rows(found))
+    return Measured(text=robophd_page.robophd_section(measured, RobophdTargets(), machine), checks=found)
 
 
 def _planned_full(

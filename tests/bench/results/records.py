@@ -11,6 +11,7 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator.cli.documents import RunDocument
+from orchestrator.cli.evolution_documents import EvolutionDocument, FinalDocument
 from orchestrator.cli.sql_documents import SqlBenchDocument
 
 QUALITY = "excess_percent"
@@ -38,6 +39,18 @@ class SqlRecord(Timed):
     """One finished `sql bench`."""
 
     document: SqlBenchDocument
+
+
+class EvolutionRecord(Timed):
+    """One finished `sql evolve`."""
+
+    document: EvolutionDocument
+
+
+class FinalRecord(Timed):
+    """One finished `final`."""
+
+    document: FinalDocument
 
 
 class Record(Timed):

@@ -1,0 +1,1 @@
+"""RoboPhD wired to data, models, containers and a home."""

@@ -1,0 +1,249 @@
+"""What an evolution was asked for, as its record keeps it, and the file it may be asked for with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from orchestrator.bootstrap.sql.choices import QUERY_SECONDS, Layout, SqlBudget
+from orchestrator.domain.policies import Runtime
+from orchestrator.errors import InputError
+from orchestrator.methods.robophd.settings import Settings, Strategy
+from orchestrator.runtime.complaints import complaint
+from orchestrator.runtime.strict_yaml import MAX_BYTES, load_yaml, shown
+from orchestrator.runtime.user_files import read_file
+
+Share = Annotated[int, Field(ge=1, le=1000)]
+_MAX_PAPER_BYTES = 1 << 20
+_PAPERS = "papers"
+_STRATEGIES = "schedule.strategies"
+_TOLD = 5
+"""Complaints in one message."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DatasetChoice(_Section):
+    """Questions and databases."""
+
+    kind: Layout
+    root: Annotated[str, Field(min_length=1)]
+    """Its folder; of `jsonl` also the list itself."""
+    questions: Annotated[str, Field(min_length=1)] | None = None
+    """Name of the list of questions; None: the kind's own."""
+    databases: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Only questions of these; None: of all."""
+
+
+class Branch(_Section):
+    """Where a run goes on from another one."""
+
+    run: str
+    """Id of the other."""
+    from_iteration: Annotated[int, Field(ge=2)]
+    """The first iteration that is made anew."""
+    after_final: bool = False
+    """Whether the final databases had been opened in the other run: whoever branched it may have known the figures."""
+
+
+class _Wanted(_Section):
+    """What options and a file can ask for."""
+
+    datasets: Annotated[tuple[DatasetChoice, ...], Field(min_length=1, max_length=8)]
+    shares: tuple[Share, Share, Share] = (7, 3, 3)
+    """Of the databases, by number: for contests, for choosing the champion, and for the final figures."""
+    packages: tuple[str, ...] = ()
+    """Folders of packages that take part from the beginning, beside the naive one."""
+    evolver: str = "offline"
+    """Name of the model that makes packages."""
+    answerer: str = "offline"
+    """Name of the model that answers questions."""
+    policy: str = "default"
+    runtime: Runtime | None = None
+    query_seconds: Annotated[float, Field(gt=0, le=600)] = QUERY_SECONDS
+    """CPU time of a predicted query, at most what the policy's data rule grants."""
+    budget: SqlBudget = SqlBudget()
+    """Of the whole run."""
+    workers: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Questions at once; None: one per processor of the machine."""
+
+
+class EvolveChoices(_Wanted):
+    """Options of `sql evolve` that are not settings of the method; part of the run's record."""
+
+    branch: Branch | None = None
+    """None: it began on its own."""
+
+
+class EvolveFile(_Wanted):
+    """A whole run in one YAML file; what is not named has its default."""
+
+    settings: dict[str, Any] = {}
+    """Of the method, as `docs/robophd.md` lists them."""
+    papers: tuple[str, ...] = ()
+    """Text files for the strategy `research-driven`."""
+
+    @model_validator(mode="after")
+    def _papers_stand_once(self) -> Self:
+        if "papers" in self.settings:
+            msg = "papers are files, so they stand beside `settings`, not in it"
+            raise ValueError(msg)
+        return self
+
+
+def load_file(path: Path) -> tuple[EvolveChoices, dict[str, Any]]:
+    """What a configuration file asks for, and the fields of the settings it gives; paths are relative to its folder.
+
+    Raises:
+        InputError: The file cannot be read, is not strict YAML or asks for something unknown; the message says where.
+    """
+    raw = _read(path, MAX_BYTES, "the configuration", "a YAML file")
+    document = load_yaml(raw, str(path))
+    if not isinstance(document, dict):
+        msg = f"{path}: a configuration is a mapping that begins with `datasets`; docs/robophd.md has an example"
+        raise InputError(msg)
+    truths = [f"`{name}` is {value}: no truth value has a meaning here; quote it, or give a number" for name, value in
+              _leaves(document) if isinstance(value, bool)]  # fmt: skip
+    if truths:
+        raise InputError(f"{path}: " + "; ".join(truths[:_TOLD]))
+    try:
+        file = EvolveFile.model_validate(document)
+    except ValidationError as error:
+        raise InputError(f"{path}: {_complaints(error)}") from error
+    folder = path.absolute().parent  # the record must mean the same wherever the run is resumed
+    fields = dict(file.settings)
+    if file.papers:
+        fields[_PAPERS] = tuple(read_paper(folder / one) for one in file.papers)
+    choices = EvolveChoices.model_validate(file.model_dump(exclude={"settings", "papers"}))
+    return choices.model_copy(
+        update={
+            "datasets": tuple(one.model_copy(update={"root": str(folder / one.root)}) for one in choices.datasets),
+            "packages": tuple(str(folder / one) for one in choices.packages),
+            "policy": policy_given(choices.policy, folder),
+        }
+    ), fields
+
+
+def policy_given(name: str, folder: Path) -> str:
+    """The name of a policy, or the whole path where it is one.
+
+    Args:
+        name: As it was given.
+        folder: That a path is relative to.
+    """
+    is_path = name.endswith((".yaml", ".yml")) or "/" in name
+    return str(folder.absolute() / name) if is_path else name
+
+
+def read_paper(path: Path) -> str:
+    """A text for the strategy `research-driven`.
+
+    Raises:
+        InputError: It cannot be read, is longer than 1 MiB, or is not UTF-8.
+    """
+    content = _read(path, _MAX_PAPER_BYTES, "the paper", "a text file")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        msg = f"the paper {str(path)!r} is not UTF-8 at byte {error.start}; give it as plain text"
+        raise InputError(msg) from error
+
+
+def settings_from(fields: Mapping[str, Any], assignments: Sequence[tuple[str, Any]] = ()) -> Settings:
+    """Settings of the method.
+
+    Args:
+        fields: May be nested; what is missing has its default.
+        assignments: (dotted name, value) that count instead, for instance `("elo.k", 16)`.
+
+    Raises:
+        InputError: A name is unknown or given twice, or a value out of its range.
+    """
+    settings = _validated(fields)
+    names = [name for name, _ in assignments]
+    for name, value in assignments:
+        _require_known(name)
+        if names.count(name) > 1:
+            msg = f"setting {name!r} is given twice; give it once"
+            raise InputError(msg)
+        if isinstance(value, bool):
+            msg = f"setting {name!r} is {value}: no truth value has a meaning here; give a number or a word"
+            raise InputError(msg)
+    return _validated(_merged(settings.model_dump(mode="json"), assignments)) if assignments else settings
+
+
+def setting_names() -> list[str]:
+    """The dotted names of all settings."""
+    return [name for name, _ in _leaves(Settings().model_dump(mode="json"), whole=(_STRATEGIES,))]
+
+
+def _validated(fields: Mapping[str, Any]) -> Settings:
+    try:
+        return Settings.model_validate(dict(fields))
+    except ValidationError as error:
+        msg = f"settings: {_complaints(error)}"
+        raise InputError(msg) from error
+
+
+def _require_known(name: str) -> None:
+    known = setting_names()
+    if name == _PAPERS:
+        msg = f"{_PAPERS!r} are files; name them in a configuration file, beside its `settings`"
+        raise InputError(msg)
+    weights = [f"{_STRATEGIES}.{strategy.value}" for strategy in Strategy]
+    if name in (*known, *weights):
+        return
+    below = [one for one in known if one.startswith(f"{name}.")]
+    if below:
+        msg = f"setting {name!r} has parts; give one of {', '.join(below)}"
+        raise InputError(msg)
+    same_end = [one for one in known if one.rpartition(".")[2] == name.rpartition(".")[2]]
+    close = next(iter(same_end or get_close_matches(name, [*known, *weights], n=1)), None)
+    meant = "" if close is None else f" did you mean {close!r}?"
+    msg = f"there is no setting {shown(name)};{meant} docs/robophd.md lists them all"
+    raise InputError(msg)
+
+
+def _merged(fields: Mapping[str, Any], assignments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(fields)
+    for name, value in assignments:
+        *parents, last = name.split(".")
+        level = result
+        for parent in parents:
+            level[parent] = dict(level[parent])
+            level = level[parent]
+        level[last] = value
+    return result
+
+
+def _leaves(fields: Mapping[Any, Any], prefix: str = "", whole: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
+    """(dotted name, value) of everything that is no mapping, or is to be taken whole; in lists as well."""
+    for key, value in fields.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and name not in whole:
+            yield from _leaves(value, f"{name}.", whole)
+        elif isinstance(value, list) and any(isinstance(one, dict | bool) for one in value):
+            yield from _leaves(dict(enumerate(value)), f"{name}.", whole)
+        else:
+            yield name, value
+
+
+def _complaints(error: ValidationError) -> str:
+    """All of them in one message, the first of many."""
+    details = error.errors(include_url=False)
+    more = f"; and {len(details) - _TOLD} more" if len(details) > _TOLD else ""
+    return "; ".join(complaint(detail) for detail in details[:_TOLD]) + more
+
+
+def _read(path: Path, limit: int, what: str, wanted: str) -> bytes:
+    try:
+        return read_file(path, limit)
+    except OSError as error:
+        msg = f"cannot read {what} {str(path)!r}: {error.strerror}; give the path of {wanted}"
+        raise InputError(msg) from error
