@@ -20,10 +20,14 @@ DEMO_ARGS ?= online_bin_packing --public-seed --seed 1 --commits 8 --migration-i
 SHOP ?= demo_shop
 DEMO_SQL_ARGS ?= --seed 1
 
-.PHONY: help setup engine images demo demo-sql test test-slow check redteam bench results clean
+# Where `make demo-robophd` puts its databases and the champion, and how it evolves.
+COLLECTIONS ?= demo_collections
+DEMO_ROBOPHD_ARGS ?= --iterations 3 --seed 1
+
+.PHONY: help setup engine images demo demo-sql demo-robophd test test-slow check redteam bench results clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
@@ -81,6 +85,24 @@ demo-sql: images ## Ask a small web shop in plain words, once under a policy tha
 		else $(EVOLVARIUM) sql bench --dataset jsonl --root $(SHOP)/questions.jsonl $(DEMO_SQL_ARGS) 2>&1 >/dev/null; fi
 	@echo; echo "The shop and its questions are in $(SHOP)/; 'evolvarium show latest' prints the tables again."
 
+demo-robophd: images ## Evolve packages that analyse databases, score the champion once, export it and ask it.
+	@echo "An evolution of three iterations, final figures, an export and a question, about two minutes on two processors."
+	@test -d $(COLLECTIONS) || $(BIN)/python -c 'import sys; from pathlib import Path; from orchestrator.sql.demo.collections import write_collections; write_collections(Path(sys.argv[1]))' $(COLLECTIONS)
+	@ids=$$(mktemp -d); trap 'rm -rf "$$ids"' EXIT; \
+		show() { echo; echo "\$$ evolvarium $$*"; }; \
+		quiet() { if [ -t 1 ]; then "$$@"; else "$$@" 2>&1 >/dev/null; fi; }; \
+		show sql evolve --jsonl $(COLLECTIONS)/questions.jsonl $(DEMO_ROBOPHD_ARGS); \
+		quiet $(EVOLVARIUM) sql evolve --jsonl $(COLLECTIONS)/questions.jsonl $(DEMO_ROBOPHD_ARGS) --run-id-file "$$ids/run"; \
+		run=$$(cat "$$ids/run"); \
+		show final "$$run"; \
+		quiet $(EVOLVARIUM) final "$$run"; \
+		show export "$$run" -o $(COLLECTIONS)/champion --force; \
+		$(EVOLVARIUM) export "$$run" -o $(COLLECTIONS)/champion --force; \
+		show answer --package $(COLLECTIONS)/champion --db $(COLLECTIONS)/theatre.sqlite '"How many plays are there?"'; \
+		$(EVOLVARIUM) answer --package $(COLLECTIONS)/champion --db $(COLLECTIONS)/theatre.sqlite "How many plays are there?"; \
+		echo; echo "Next: '$(EVOLVARIUM) show $$run best' prints the champion's files, and"; \
+		echo "'$(EVOLVARIUM) sql evolve --replay $$run' walks through the run once more without a container."
+
 test: images ## Run the whole test suite, except what is slow or spends money.
 	$(PYTEST) $(PARALLEL) -m "not slow and not live" tests/unit tests/contract $(PYTEST_ARGS)
 	$(PYTEST) -m "not slow and not live" tests/docker $(PYTEST_ARGS)
@@ -106,5 +128,5 @@ results: images ## Measure the methods against their targets; takes hours.
 	$(BIN)/python -m tests.bench.results
 
 clean: ## Remove the virtual environment and every cache; images and runs stay.
-	rm -rf $(VENV) $(SHOP) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist ./*.egg-info
+	rm -rf $(VENV) $(SHOP) $(COLLECTIONS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist ./*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""The demo's collections as data sets of tests: some of them, where a test wants with a canary in everything of gold."""
+"""The demo's collections as data sets of tests, where a test wants it with a canary in everything of gold."""
 
 from __future__ import annotations
 

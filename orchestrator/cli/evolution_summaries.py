@@ -7,12 +7,12 @@ from typing import Literal
 
 from orchestrator.bootstrap.robophd.replaying import Replayed
 from orchestrator.bootstrap.robophd.results import (
-    DatabaseScore,
     EvolutionResults,
     FinalScore,
     GoldStanding,
     IterationResult,
 )
+from orchestrator.bootstrap.robophd.scores import DatabaseScore
 from orchestrator.cli.documents import FileDocument, RunEntry
 from orchestrator.cli.evolution_documents import (
     AdvantageDocument,

@@ -11,8 +11,9 @@ from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.robophd.branching import branch_evolution
 from orchestrator.bootstrap.robophd.choices import settings_from
 from orchestrator.bootstrap.robophd.replaying import replay_evolution
-from orchestrator.bootstrap.robophd.results import read_results, read_scores
+from orchestrator.bootstrap.robophd.results import read_results
 from orchestrator.bootstrap.robophd.running import Begun, Ended, Watch, begin_evolution, resume_evolution
+from orchestrator.bootstrap.robophd.scores import read_scores
 from orchestrator.bootstrap.runs import run_store
 from orchestrator.bootstrap.sql.choices import Layout
 from orchestrator.cli.evolution_options import (

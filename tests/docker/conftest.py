@@ -20,8 +20,8 @@ from orchestrator.sandbox.adapter import DockerSandbox
 from orchestrator.sandbox.engine import Engine
 from orchestrator.sandbox.images import ImageStore
 from orchestrator.sandbox.policy_files import load_policy
+from tests.this_run import RUN
 
-RUN = "test-run"
 HOSTILE = """
 import numpy
 Any = type("Any", (type,), {"__instancecheck__": lambda cls, value: True})

@@ -16,6 +16,7 @@ from orchestrator.evaluation.host import EvaluatorHost
 from orchestrator.evaluation.seeds import SeedSource
 from orchestrator.evaluation.tasks import Task, load_task
 from orchestrator.sandbox.adapter import DockerSandbox
+from tests.this_run import RUN
 
 pytestmark = pytest.mark.docker
 
@@ -68,7 +69,7 @@ def evaluate(sandbox: DockerSandbox, task: Task, tmp_path_factory: pytest.TempPa
             store = SplitStore(home=home, seeds=public if is_public else secret, data_roots=[DATA])
             hosts[split, is_public] = EvaluatorHost(sandbox, task, split, store)
         payload = task.initial if program is None else FileTree({"program.py": program.encode()})
-        return hosts[split, is_public].evaluate(payload, run_id="test-run", attempt_id="test")
+        return hosts[split, is_public].evaluate(payload, run_id=RUN, attempt_id="test")
 
     return run
 
@@ -126,4 +127,4 @@ def test_a_short_or_library_file_is_an_error_and_no_score(sandbox: DockerSandbox
     host = EvaluatorHost(sandbox, task, "or1", store)
     complaint = r"binpack1.txt' cannot be used .*: the file ends after 2 of 120 items of instance 1 of 20"
     with pytest.raises(InputError, match=complaint):
-        host.evaluate(task.initial, run_id="test-run", attempt_id="test")
+        host.evaluate(task.initial, run_id=RUN, attempt_id="test")

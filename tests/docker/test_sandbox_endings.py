@@ -20,6 +20,7 @@ from orchestrator.runtime.workers import spawn
 from orchestrator.sandbox.adapter import DockerSandbox
 from orchestrator.sandbox.engine import Engine
 from tests.docker.redteam.hostility import CHANNEL
+from tests.this_run import RUN
 
 pytestmark = pytest.mark.docker
 
@@ -38,7 +39,7 @@ def cpu_quota(engine: Engine, container: str) -> Path | None:
 @pytest.fixture(autouse=True)
 def _nothing_is_left(sandbox: DockerSandbox) -> Any:
     yield
-    assert sandbox.live_containers("test-run") == 0
+    assert sandbox.live_containers(RUN) == 0
 
 
 # Programs that end, or do not, without saying how
@@ -294,7 +295,7 @@ def test_an_exception_in_the_block_destroys_the_container_and_is_what_is_raised(
 ) -> None:
     with pytest.raises(ZeroDivisionError), sandbox.session(request_for(Purpose.CANDIDATE)):
         _ = 1 / 0
-    assert sandbox.live_containers("test-run") == 0
+    assert sandbox.live_containers(RUN) == 0
     assert audit.records[-1].ending == "cancelled"
     assert "ZeroDivisionError" in audit.records[-1].detail
 

@@ -35,6 +35,7 @@ from orchestrator.sandbox.owners import CONTAINER_KIND, DATA_KIND, DIGEST, KIND,
 from orchestrator.sandbox.owners import start_ticks as ticks_of
 from orchestrator.sandbox.sweep import prune, sweep
 from orchestrator.sandbox.volumes import content_digest
+from tests.this_run import RUN
 
 pytestmark = pytest.mark.docker
 
@@ -207,7 +208,7 @@ def files() -> dict[str, bytes]:
 
 def test_imported_data_is_read_only_where_it_is_mounted(sandbox: DockerSandbox, analyse: Make) -> None:
     content = files()
-    digest = sandbox.import_volume(content, run_id="test-run")
+    digest = sandbox.import_volume(content, run_id=RUN)
     assert digest == content_digest(content)
     script = (
         "import hashlib, os\n"
@@ -227,18 +228,16 @@ def test_imported_data_is_read_only_where_it_is_mounted(sandbox: DockerSandbox, 
 
 def test_importing_again_makes_nothing_new(sandbox: DockerSandbox, engine: Engine, audit: Any) -> None:
     content = files()
-    digest = sandbox.import_volume(content, run_id="test-run")
+    digest = sandbox.import_volume(content, run_id=RUN)
     before = len(audit.records)
-    assert sandbox.import_volume(content, run_id="test-run") == digest
+    assert sandbox.import_volume(content, run_id=RUN) == digest
     assert len(audit.records) == before
     assert len(engine.volumes({KIND: DATA_KIND, DIGEST: digest})) == 1
 
 
 def test_concurrent_imports_of_the_same_data_leave_one_volume(new_sandbox: Make, engine: Engine) -> None:
     content, sandboxes = files(), [new_sandbox(), new_sandbox()]
-    workers = [
-        spawn(f"import-{n}", lambda n=n: sandboxes[n % 2].import_volume(content, run_id="test-run")) for n in range(4)
-    ]
+    workers = [spawn(f"import-{n}", lambda n=n: sandboxes[n % 2].import_volume(content, run_id=RUN)) for n in range(4)]
     assert all(worker.join(120) for worker in workers)
     (digest,) = {worker.result() for worker in workers}
     assert len(engine.volumes({KIND: DATA_KIND, DIGEST: digest})) == 1
@@ -254,16 +253,16 @@ def test_a_volume_whose_filling_was_cut_off_is_never_used_and_is_swept(
     with pytest.raises(SandboxError, match="import the data first"):
         analyse("pass", mounts={MountRole.PUBLIC: digest})
     assert half in sandbox.sweep().volumes
-    sandbox.import_volume(content, run_id="test-run")
+    sandbox.import_volume(content, run_id=RUN)
     assert analyse("pass", mounts={MountRole.PUBLIC: digest}).ending is Ending.OK
 
 
 def test_data_that_somebody_removed_is_imported_again(sandbox: DockerSandbox, engine: Engine, analyse: Make) -> None:
     content = files()
-    digest = sandbox.import_volume(content, run_id="test-run")
+    digest = sandbox.import_volume(content, run_id=RUN)
     (volume,) = engine.volumes({KIND: DATA_KIND, DIGEST: digest})
     assert engine.remove_volume(volume["Name"])
-    sandbox.import_volume(content, run_id="test-run")
+    sandbox.import_volume(content, run_id=RUN)
     assert analyse("pass", mounts={MountRole.PUBLIC: digest}).ending is Ending.OK
 
 
@@ -281,7 +280,7 @@ def test_a_sweep_keeps_imported_data_and_a_prune_removes_what_no_container_uses(
     new_sandbox: Make, request_for: Make, engine: Engine
 ) -> None:
     sandbox = new_sandbox()
-    used, unused = (sandbox.import_volume(files(), run_id="test-run") for _ in range(2))
+    used, unused = (sandbox.import_volume(files(), run_id=RUN) for _ in range(2))
     sandbox.sweep()
     with sandbox.session(request_for(Purpose.ANALYSIS, mounts={MountRole.PUBLIC: used})):
         sandbox.prune()
@@ -294,7 +293,7 @@ def test_a_sweep_keeps_imported_data_and_a_prune_removes_what_no_container_uses(
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../b", "a//b", "", "a\x00b", "."])
 def test_f8_only_safe_relative_paths_are_imported(sandbox: DockerSandbox, path: str) -> None:
     with pytest.raises(InputError):
-        sandbox.import_volume({path: b"x"}, run_id="test-run")
+        sandbox.import_volume({path: b"x"}, run_id=RUN)
 
 
 # Owners that die
@@ -397,7 +396,7 @@ def test_a_sweep_leaves_a_living_owner_alone(owner: Callable[[str], subprocess.P
 def test_a_prune_keeps_data_that_another_living_owner_may_rely_on(
     owner: Callable[[str], subprocess.Popen[bytes]], sandbox: DockerSandbox, engine: Engine
 ) -> None:
-    digest = sandbox.import_volume(files(), run_id="test-run")
+    digest = sandbox.import_volume(files(), run_id=RUN)
     process = owner("relying-run")
     sandbox.prune()
     assert len(engine.volumes({DIGEST: digest})) == 2

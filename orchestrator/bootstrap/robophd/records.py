@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -11,6 +12,8 @@ from orchestrator.errors import RunStateError
 from orchestrator.ports import Journal
 
 R = TypeVar("R", bound="Recorded")
+DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError)
+"""What records of another kind than expected raise when they are read."""
 Count = Annotated[int, Field(ge=0)]
 Source = Literal["tool", "hybrid", "none"]
 Kind = Literal["standard", "challenger", "none"]
@@ -127,4 +130,14 @@ def parsed(kind: type[R], key: str, record: Mapping[str, Any]) -> R:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         msg = f"the record of {key!r} is damaged or of another version ({where}); restore the run from a copy"
+        raise RunStateError(msg) from error
+
+
+@contextmanager
+def sound(run_id: str) -> Iterator[None]:
+    """What damaged records raise in the block becomes an error that says so."""
+    try:
+        yield
+    except DAMAGED as error:
+        msg = f"the journal of run {run_id} is damaged or of another version ({error!r}); restore it from a copy"
         raise RunStateError(msg) from error

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +12,6 @@ from orchestrator.bootstrap.robophd.choices import EvolveChoices
 from orchestrator.bootstrap.robophd.final import PREFIX
 from orchestrator.bootstrap.robophd.header import read_header
 from orchestrator.bootstrap.robophd.records import (
-    AnalysisRecord,
     EndRecord,
     EvolveEndRecord,
     FinalRecord,
@@ -22,10 +20,10 @@ from orchestrator.bootstrap.robophd.records import (
     SelectRecord,
     parsed,
     read,
+    sound,
 )
 from orchestrator.domain.conversation import Reply, Usage
 from orchestrator.domain.records import from_record
-from orchestrator.errors import RunStateError
 from orchestrator.evaluation.sql_judge import GOLD, Gold, Standing, read_gold
 from orchestrator.methods.robophd.members import Member, load_members
 from orchestrator.methods.robophd.run import RUN_END, select_key
@@ -42,8 +40,6 @@ from orchestrator.search.bradley_terry import Estimate, QuestionOutcome, fit
 from orchestrator.search.paired import PairedDifference, paired_difference
 from orchestrator.search.streams import stream
 
-DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError)
-"""What records of another kind than expected raise when they are read."""
 _ROLES = {"it": "evolver", "hybrid": "hybrid", "answer": "answerer"}
 
 
@@ -108,20 +104,6 @@ class GoldStanding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseScore:
-    """One package on one database."""
-
-    name: str
-    is_select: bool
-    """Whether it is one of those that the champion is chosen by; otherwise it is for contests."""
-    right: int
-    """In all contests, or on selection."""
-    questions: int
-    tool: str
-    """`ok`, how the tool failed, or `unknown`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EvolutionResults:
     """A run as its journal has it."""
 
@@ -175,61 +157,8 @@ def read_results(run_id: str, journal: Journal) -> EvolutionResults:
         RunStateError: It is no evolution, or its journal is damaged.
     """
     header, choices, settings, _ = read_header(run_id, journal)
-    with _sound(run_id):
+    with sound(run_id):
         return _results(run_id, journal, header, choices, settings)
-
-
-def read_scores(run_id: str, journal: Journal, member_id: str) -> list[DatabaseScore]:
-    """How a package did on every database it was asked about: contests first, then selection.
-
-    Raises:
-        RunStateError: As `read_results`.
-    """
-    header, _, settings, _ = read_header(run_id, journal)
-    with _sound(run_id):
-        found: dict[str, DatabaseScore] = {}
-        for number in range(1, settings.iterations + 1):
-            end = read(EndRecord, journal, iteration_key(number, "end"))
-            if end is not None and member_id in end.right:
-                for name, ids in end.questions.items():
-                    right = set(end.right[member_id])
-                    now = _database_score(name, ids, right, end.analyses[member_id], is_select=False)
-                    found[name] = _sum(found[name], now) if name in found else now
-        selected = read(SelectRecord, journal, select_key(member_id))
-        if selected is not None:
-            asked: dict[str, list[str]] = {name: [] for name in selected.analyses}
-            for key, id_, database in header["questions"]:
-                gold = read_gold(journal, key + GOLD) if database in asked else None
-                if gold is not None and gold.standing is Standing.EVALUABLE:
-                    asked[database].append(id_)
-            right = set(selected.right)
-            for name, ids in asked.items():
-                found[name] = _database_score(name, ids, right, selected.analyses, is_select=True)
-        return list(found.values())
-
-
-def _database_score(
-    name: str, ids: Sequence[str], right: set[str], analyses: Mapping[str, AnalysisRecord], *, is_select: bool
-) -> DatabaseScore:
-    analysis = analyses.get(name)
-    tool = "unknown" if analysis is None else analysis.failure or "ok"
-    return DatabaseScore(
-        name=name, is_select=is_select, right=len(right.intersection(ids)), questions=len(ids), tool=tool
-    )
-
-
-def _sum(before: DatabaseScore, now: DatabaseScore) -> DatabaseScore:
-    return replace(before, right=before.right + now.right, questions=before.questions + now.questions)
-
-
-@contextmanager
-def _sound(run_id: str) -> Iterator[None]:
-    """What damaged records raise in the block becomes an error that says so."""
-    try:
-        yield
-    except DAMAGED as error:
-        msg = f"the journal of run {run_id} is damaged or of another version ({error!r}); restore it from a copy"
-        raise RunStateError(msg) from error
 
 
 def _results(

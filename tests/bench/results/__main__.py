@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,16 +14,14 @@ import typer
 
 from orchestrator.bootstrap.places import find_places, writable_home
 from orchestrator.bootstrap.policies import find_policy
-from orchestrator.cli.documents import RunDocument
-from orchestrator.cli.evolution_documents import EvolutionDocument, FinalDocument
 from orchestrator.cli.options import Home
-from orchestrator.cli.sql_documents import SqlBenchDocument
 from orchestrator.cli.streams import guard_streams
 from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import EvolvariumError
 from orchestrator.sandbox.engine import Engine
 from tests.bench.figures import Machine
 from tests.bench.results import page, robophd_page, sql_page
+from tests.bench.results.laboratory import ROOT, Laboratory
 from tests.bench.results.page import Check, MeasuredFull, MeasuredPair, check_rows, checks, demo_rows, full_rows
 from tests.bench.results.pages import assembled
 from tests.bench.results.plan import (
@@ -37,14 +33,13 @@ from tests.bench.results.plan import (
     demo_pairs,
     full_run,
 )
-from tests.bench.results.records import EvolutionRecord, FinalRecord, R, Record, Records, SqlRecord
+from tests.bench.results.records import Record, Records
 from tests.bench.results.robophd_page import MeasuredEvolution, robophd_checks, score_rows
 from tests.bench.results.robophd_plan import RobophdTargets, planned_evolution, planned_final
 from tests.bench.results.sql_page import MeasuredBench, accuracy_rows, sql_checks
 from tests.bench.results.sql_plan import SqlTargets, missing_data, planned_benches
 from tests.bench.workbench import POLICY, machine_of
 
-ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "results.md"
 DATA = Path(os.environ.get("EVOLVARIUM_DATA", ROOT.parent / "shared" / "data"))
 
@@ -55,86 +50,6 @@ class Part(StrEnum):
     PACKING = "packing"
     SQL = "sql"
     ROBOPHD = "robophd"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Laboratory:
-    """Makes runs, each once."""
-
-    home: Path
-    again: bool
-    terminal: Terminal
-
-    @property
-    def runs(self) -> Records[Record]:
-        """Finished searches."""
-        return Records(self.home / "results", Record)
-
-    @property
-    def benches(self) -> Records[SqlRecord]:
-        """Finished benches of Text-to-SQL."""
-        return Records(self.home / "results", SqlRecord)
-
-    def run(self, planned: PlannedRun) -> Record:
-        """The record of a search, which is made now if there is none.
-
-        Raises:
-            EvolvariumError: It failed; those before it are kept.
-        """
-
-        def make() -> Record:
-            printed, seconds = _made(planned, self.home, accepted=(0,))
-            document = RunDocument.model_validate_json(printed)
-            return Record(arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document)
-
-        return self._measured(planned, self.runs, make)
-
-    def bench(self, planned: PlannedRun) -> SqlRecord:
-        """Likewise of a bench; one whose gold queries disagree with themselves is a result, too."""
-
-        def make() -> SqlRecord:
-            printed, seconds = _made(planned, self.home, accepted=(0, 1))
-            document = SqlBenchDocument.model_validate_json(printed)
-            return SqlRecord(arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document)
-
-        return self._measured(planned, self.benches, make)
-
-    def evolution(self, planned: PlannedRun) -> EvolutionRecord:
-        """Likewise of an evolution of packages."""
-
-        def make() -> EvolutionRecord:
-            printed, seconds = _made(planned, self.home, accepted=(0,))
-            document = EvolutionDocument.model_validate_json(printed)
-            return EvolutionRecord(
-                arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document
-            )
-
-        return self._measured(planned, Records(self.home / "results", EvolutionRecord), make)
-
-    def final(self, planned: PlannedRun, run_id: str) -> FinalRecord:
-        """The final scores of an evolution; those of an earlier one do not count."""
-        records = Records(self.home / "results", FinalRecord)
-
-        def make() -> FinalRecord:
-            printed, seconds = _made(planned, self.home, accepted=(0,))
-            document = FinalDocument.model_validate_json(printed)
-            return FinalRecord(arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document)
-
-        kept = records.find(planned.arguments)
-        if kept is not None and kept.document.run != run_id:
-            records.keep(made := make())
-            return made
-        return self._measured(planned, records, make)
-
-    def _measured(self, planned: PlannedRun, records: Records[R], make: Callable[[], R]) -> R:
-        record = None if self.again else records.find(planned.arguments)
-        if record is not None:
-            self.terminal.note(f"kept: {planned.command}")
-            return record
-        self.terminal.note(f"running: {planned.command}")
-        record = make()
-        records.keep(record)
-        return record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,38 +175,6 @@ def _machine_line(machine: Machine) -> str:
         f"{machine.processors} processors with Docker Engine {machine.engine}, runtime {machine.runtime}, "
         f"Python {machine.python}"
     )
-
-
-def _made(planned: PlannedRun, home: Path, *, accepted: Sequence[int]) -> tuple[bytes, float]:
-    """What a command printed last, and its wall time in seconds; its progress goes to stderr.
-
-    Raises:
-        EvolvariumError: It failed; it has said why.
-    """
-    program = str(Path(sys.executable).with_name("evolvarium"))
-    command = [program, *planned.verb, *planned.argv(), "--json", "--home", str(home)]
-    began = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
-        try:
-            printed, _ = process.communicate()
-        except BaseException:  # an interrupt reaches the run, too, and it needs time to remove its containers
-            process.wait()
-            raise
-    seconds = time.monotonic() - began
-    if process.returncode not in accepted:
-        code = process.returncode
-        msg = f"`{planned.command}` ended with exit code {code}; start again when it is mended, what is done is kept"
-        raise EvolvariumError(msg)
-    return printed.splitlines()[-1], seconds
-
-
-def _version() -> str:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return f"commit {done.stdout.strip()}"
 
 
 def main() -> None:
