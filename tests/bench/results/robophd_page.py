@@ -17,7 +17,9 @@ _INTRODUCTION = """\
 RoboPhD on the questions of Spider's and BIRD's development sets whose databases are at hand, dealt out by database:
 most are for contests, three to choose the champion by, three for the figures below, which were scored once. Evolver and
 answers are `offline`: rules and a grammar, no language model, so these figures say that a better package leads to
-better answers, and nothing about any model. Accuracy is BIRD's execution accuracy.
+better answers, and nothing about any model. Nothing of the run was decided by the final databases; but the engine
+itself was developed with questions of all these databases in view, so the level of accuracy is no forecast for others.
+Accuracy is BIRD's execution accuracy.
 """
 _INTERVALS = (
     "The advantage over the naive package is paired by question, with the 95 % interval of a bootstrap that resamples "
