@@ -92,9 +92,9 @@ class ReleaseManifest(_Strict):
     """What an exported package is; everything in its folder but approvals is named here with its digest."""
 
     format: Literal[1] = 1
-    name: str
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
     """Id in its run."""
-    run: str
+    run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
     package: Digest
     """Of the package's content, `AgentPackage.digest`."""
     files: dict[str, Sha256]

@@ -161,6 +161,6 @@ def test_a_part_that_is_not_measured_stays_as_it_was() -> None:
     assert assembled(second, {"Bin packing": None, "Text-to-SQL": None}) == second
 
 
-def test_the_page_that_is_there_has_both_sections() -> None:
+def test_the_page_that_is_there_has_all_sections() -> None:
     page = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
-    assert assembled(page, {"Bin packing": None, "Text-to-SQL": None}) == page
+    assert assembled(page, {"Bin packing": None, "Text-to-SQL": None, "RoboPhD": None}) == page

@@ -13,7 +13,7 @@ MODULES: Mapping[str, frozenset[str] | None] = {
         "collections.abc", "colorsys", "contextlib", "copy", "csv", "dataclasses", "datetime", "decimal", "difflib",
         "enum", "fnmatch", "fractions", "functools", "graphlib", "hashlib", "heapq", "html", "itertools", "json",
         "keyword", "math", "numbers", "os.path", "pathlib", "pprint", "random", "re", "sqlite3", "statistics",
-        "struct", "textwrap", "time", "traceback", "typing", "unicodedata", "warnings", "zlib",
+        "struct", "textwrap", "time", "traceback", "unicodedata", "warnings", "zlib",
     )),
     "io": frozenset({"BytesIO", "StringIO", "TextIOWrapper"}),
     "logging": frozenset({
@@ -36,6 +36,13 @@ MODULES: Mapping[str, frozenset[str] | None] = {
         "setrecursionlimit", "stderr", "stdin", "stdout", "version", "version_info",
     }),
     "types": frozenset({"MappingProxyType", "SimpleNamespace"}),
+    "typing": frozenset({  # nothing that evaluates an annotation
+        "Annotated", "Any", "Callable", "ClassVar", "Collection", "Counter", "DefaultDict", "Deque", "Dict", "Final",
+        "FrozenSet", "Generator", "Generic", "Hashable", "IO", "Iterable", "Iterator", "List", "Literal", "Mapping",
+        "Match", "MutableMapping", "MutableSequence", "NamedTuple", "NewType", "NoReturn", "Optional", "Pattern",
+        "Protocol", "Self", "Sequence", "Set", "Sized", "TYPE_CHECKING", "TextIO", "Tuple", "Type", "TypeAlias",
+        "TypeVar", "TypedDict", "Union", "cast", "overload",
+    }),
 }  # fmt: skip
 """Module to the names that may be used of it; None: all that are public and no modules."""
 
@@ -53,8 +60,8 @@ ATTRIBUTE_FUNCTIONS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
 
 DENIED_ATTRIBUTES = frozenset({
     "ag_code", "ag_frame", "cr_code", "cr_frame", "enable_load_extension", "f_back", "f_builtins", "f_code",
-    "f_globals", "f_locals", "gi_code", "gi_frame", "hardlink_to", "load_extension", "symlink_to", "tb_frame",
-    "tb_next",
+    "f_globals", "f_locals", "gi_code", "gi_frame", "hardlink_to", "load_extension", "modules", "symlink_to",
+    "tb_frame", "tb_next",
 })  # fmt: skip
 """Attributes of any object that walk the interpreter's frames, load machine code or make links."""
 

@@ -10,19 +10,21 @@ import ast
 import io
 import re
 import sys
+import sysconfig
 import tokenize
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import cache
+from pathlib import Path, PurePosixPath
 
 import writing
 from rules import ATTRIBUTE_FUNCTIONS, DENIED_ATTRIBUTES, DENIED_NAMES, DUNDERS, HOMONYMS, MODULES
+from shown import shown
 
 _DUNDER = re.compile(r"__\w+__")
 _FIELD = re.compile(r"[.\[](__\w+__)")
 """How the text of a format reads an attribute."""
-MAX_WORD = 80
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,7 +48,7 @@ def screen(files: Mapping[str, bytes], output: str) -> list[Finding]:
     for path, content in files.items():
         stem = PurePosixPath(path).stem
         if stem in sys.stdlib_module_names:
-            found.add(Finding(path, 1, f"is named like the module {_word(stem)} of the standard library"))
+            found.add(Finding(path, 1, f"is named like the module {shown(stem)} of the standard library"))
         found.update(Finding(path, line, message) for line, message in _of_file(content, own, output))
     return sorted(found)
 
@@ -55,7 +57,7 @@ def _of_file(content: bytes, own: frozenset[str], output: str) -> Iterator[tuple
     try:
         tree = _parse(content)
     except SyntaxError as error:  # also an encoding that is unknown
-        yield error.lineno or 1, f"is no valid Python: {_word(error.msg)}"
+        yield error.lineno or 1, f"is no valid Python: {shown(error.msg)}"
     except UnicodeDecodeError as error:
         yield content[: error.start].count(b"\n") + 1, "is no UTF-8 text"
     except (RecursionError, MemoryError):
@@ -102,7 +104,7 @@ class _Rules:
         """What this node is refused for."""
         match node:
             case ast.Import(names=names):
-                yield from (f"imports {_word(alias.name)}" for alias in names if not self._may_import(alias.name))
+                yield from (f"imports {shown(alias.name)}" for alias in names if not self._may_import(alias.name))
             case ast.ImportFrom():
                 yield from self._import_from(node)
             case ast.Name(id=name, ctx=ast.Load()):
@@ -113,9 +115,9 @@ class _Rules:
                 yield from _attribute_call(node, name)
             case ast.Constant(value=str() as text):
                 if _is_denied(text) or any(map(_is_denied, _FIELD.findall(text))):
-                    yield f"holds the name of an internal attribute in the text {_word(text)}"
+                    yield f"holds the name of an internal attribute in the text {shown(text)}"
             case ast.MatchClass(kwd_attrs=names):
-                yield from (f"reads the attribute {_word(name)}" for name in names if _is_denied(name))
+                yield from (f"reads the attribute {shown(name)}" for name in names if _is_denied(name))
 
     def _may_import(self, module: str) -> bool:
         return module in MODULES or module in self._own
@@ -123,35 +125,35 @@ class _Rules:
     def _import_from(self, node: ast.ImportFrom) -> Iterator[str]:
         module = node.module or ""
         if node.level:
-            yield f"imports {_word('.' * node.level + module)} relatively; a tool's files import each other by name"
+            yield f"imports {shown('.' * node.level + module)} relatively; a tool's files import each other by name"
         elif not self._may_import(module):
-            yield f"imports {_word(module)}"
+            yield f"imports {shown(module)}"
         elif module in MODULES and module != "__future__":
             for alias in node.names:
                 if alias.name == "*":
-                    yield f"imports everything from {_word(module)}"
+                    yield f"imports everything from {shown(module)}"
                 elif not _may_use(module, alias.name):
-                    yield f"imports {_word(f'{module}.{alias.name}')}"
+                    yield f"imports {shown(f'{module}.{alias.name}')}"
 
     def _name(self, node: ast.Name, name: str) -> Iterator[str]:
         if name in DENIED_NAMES:
-            yield f"uses {_word(name)}"
+            yield f"uses {shown(name)}"
         elif name in ATTRIBUTE_FUNCTIONS | {"open"} and id(node) not in self._called:
-            yield f"uses the function {_word(name)} as a value"
+            yield f"uses the function {shown(name)} as a value"
         elif name in self._modules and id(node) not in self._bases:
-            yield f"uses the module {_word(self._modules[name])} as a value"
+            yield f"uses the module {shown(self._modules[name])} as a value"
 
     def _attribute(self, node: ast.Attribute, name: str) -> Iterator[str]:
         if _is_denied(name):
-            yield f"reads the attribute {_word(name)}"
+            yield f"reads the attribute {shown(name)}"
         module = self._module_of(node.value)
         if module is None:
             return
         dotted = f"{module}.{name}"
         if not _may_use(module, name):
-            yield f"uses {_word(dotted)}"
+            yield f"uses {shown(dotted)}"
         elif dotted in MODULES and id(node) not in self._bases:
-            yield f"uses the module {_word(dotted)} as a value"
+            yield f"uses the module {shown(dotted)} as a value"
 
     def _module_of(self, node: ast.expr) -> str | None:
         """The allowed module that an expression names; None: it is something else."""
@@ -185,22 +187,28 @@ def _may_use(module: str, name: str) -> bool:
         return name in names
     if dotted in MODULES or dotted in HOMONYMS or name == module or name in DUNDERS:
         return True
-    return name not in sys.stdlib_module_names and not name.startswith("_")
+    return name not in sys.stdlib_module_names and not name.startswith("_") and not _is_submodule(module, name)
+
+
+def _is_submodule(module: str, name: str) -> bool:
+    """Whether a name of a package is one of its modules, in which everything that it imports can be had."""
+    return name in _submodules(module)
+
+
+@cache
+def _submodules(module: str) -> frozenset[str]:
+    folder = Path(sysconfig.get_path("stdlib"), *module.split("."))
+    return frozenset(path.name.partition(".")[0] for path in folder.iterdir()) if folder.is_dir() else frozenset()
 
 
 def _attribute_call(node: ast.Call, function: str) -> Iterator[str]:
     match node.args:
         case [_, ast.Constant(value=str() as name), *_]:
             if _is_denied(name):
-                yield f"reads the attribute {_word(name)}"
+                yield f"reads the attribute {shown(name)}"
         case _:
-            yield f"calls {_word(function)} with a name that is not written out"
+            yield f"calls {shown(function)} with a name that is not written out"
 
 
 def _is_denied(name: str) -> bool:
     return name in DENIED_ATTRIBUTES or (_DUNDER.fullmatch(name) is not None and name not in DUNDERS)
-
-
-def _word(text: str) -> str:
-    """What stands in the source as a message may show it."""
-    return ascii(text if len(text) <= MAX_WORD else text[:MAX_WORD] + "...")

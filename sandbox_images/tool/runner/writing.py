@@ -7,10 +7,11 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from shown import shown
+
 _WRITES = frozenset("wax+")
 _WRITING_METHODS = frozenset({"touch", "write_bytes", "write_text"})
 _MAX_DEPTH = 20
-_MAX_SHOWN = 80
 
 
 def foreign_writes(nodes: Sequence[ast.AST], output: str) -> Iterator[tuple[int, str]]:
@@ -28,7 +29,7 @@ def foreign_writes(nodes: Sequence[ast.AST], output: str) -> Iterator[tuple[int,
         elif target is not None and not _WRITES.isdisjoint(mode):
             path = _resolve(target, known)
             if path is not None and posixpath.normpath(path) != posixpath.normpath(output):
-                yield node.lineno, f"writes the file {path[:_MAX_SHOWN]!a}, and its output is {output[:_MAX_SHOWN]!a}"
+                yield node.lineno, f"writes the file {shown(path)}, and its output is {shown(output)}"
 
 
 def _opening(node: ast.Call) -> tuple[str | None, ast.expr | None]:

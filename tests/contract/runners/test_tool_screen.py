@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.evaluation.tool_claims import MAX_MESSAGE
 from orchestrator.methods.robophd.naive import naive_package
 
 OUTPUT = "tool_output/analysis.md"
@@ -49,6 +50,12 @@ REFUSED = [
     ("import string\nstring.Formatter()", "uses 'string.Formatter'", 2),
     ("import logging\nlogging.FileHandler('x')", "uses 'logging.FileHandler'", 2),
     ("from types import FunctionType", "imports 'types.FunctionType'", 1),
+    ("import json\njson.decoder.re.enum.sys", "uses 'json.decoder'", 2),
+    ("import sqlite3\nsqlite3.dbapi2.time", "uses 'sqlite3.dbapi2'", 2),
+    ("from json import decoder", "imports 'json.decoder'", 1),
+    ("import typing\ntyping.get_type_hints(f)", "uses 'typing.get_type_hints'", 2),
+    ("from typing import ForwardRef", "imports 'typing.ForwardRef'", 1),
+    ("x.modules['os']", "reads the attribute 'modules'", 1),
     ("import io\nio.open('x')", "uses 'io.open'", 2),
     ("exec('1')", "uses 'exec'", 1),
     ("x = [eval]", "uses 'eval'", 1),
@@ -204,6 +211,30 @@ def test_what_breaks_a_rule_is_found_with_its_place(
     screen: Screen, source: str | bytes, message: str, line: int
 ) -> None:
     assert (line, message) in screen(source)
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "表", "\U00020000", "\\", "'", "\u202e"])
+def test_no_message_is_longer_than_the_trusted_side_takes(screen: Screen, letter: str) -> None:
+    """Whatever stands in the source: a message that is too long would be taken for a fault of ours."""
+    long = letter * 300
+    name = long if long.isidentifier() else "x" * 300
+    text, format_text = repr(long), repr(long + "{0.__globals__}")
+    source = f"""
+import {name}, json
+from {name} import y
+from json import {name}
+from .{name} import z
+json.{name}
+open({text}, "w")
+p = [{format_text}]
+getattr(f, {name})
+match f:
+    case C(__{name}__=1): pass
+f.__{name}__
+"""
+    found = screen(source.replace("getattr(f, ", "getattr(json, "), output="tool_output/" + "表" * 100)
+    assert len(found) >= 7
+    assert all(message.isprintable() and len(message) <= MAX_MESSAGE for _, message in found), found
 
 
 def test_everything_is_found_in_the_order_of_the_lines(screen: Screen) -> None:
