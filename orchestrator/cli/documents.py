@@ -141,6 +141,12 @@ class RunEntry(Document):
     accuracy_of: str | None = None
     """Of which method, or of which variant of a sweep: the one that is right most often; of an evolution, its
     champion."""
+    evaluable: int | None = None
+    """Questions of a bench that can be evaluated, as far as is known; null, as of the next two: it is no bench."""
+    answered: int | None = None
+    """Those of them that are answered: `accuracy` is a share of these."""
+    not_reached: int | None = None
+    """Those of them that the budget did not reach under the method of `accuracy_of`; they count as wrong."""
     bytes: int
     owner_pid: int | None
     """The process that has it open, 0 if it cannot be told; null: none."""

@@ -101,7 +101,7 @@ class FinalScoreDocument(Document):
 
 
 class RoleSpendDocument(Document):
-    """What one role has spent, by the replies that are recorded."""
+    """What one role, or everything on the final databases, has spent, by the replies that are recorded."""
 
     requests: int
     usage: UsageDocument
@@ -145,6 +145,7 @@ class EvolutionDocument(Document):
     finals: list[FinalScoreDocument]
     """Empty: the final databases have not been opened."""
     spent: dict[str, RoleSpendDocument]
+    """By role (`evolver`, `hybrid`, `answerer`) in the evolution; `final`: by all roles on the final databases."""
     lost: int | None
     """Calls in flight when a process ended, charged at their worst case; null: not known without resuming the run."""
     refusal: str | None

@@ -134,13 +134,14 @@ class Given:
         Raises:
             InputError: No data are given, or something of it is unknown or out of its range.
         """
-        choices, fields = (None, {}) if self.config is None else load_file(self.config)
         wanted = {name: value for name, value in self._choices().items() if value not in (None, ())}
-        if choices is None and "datasets" not in wanted:
+        if self.config is not None:
+            choices, fields = load_file(self.config, wanted)
+            return choices, settings_from(fields, self.changes)
+        if "datasets" not in wanted:
             msg = "no data are given; give --spider DIR, --bird DIR, --jsonl FILE or several of them, or --config FILE"
             raise InputError(msg)
-        before = {} if choices is None else choices.model_dump()
-        return EvolveChoices.model_validate({**before, **wanted}), settings_from(fields, self.changes)
+        return EvolveChoices.model_validate(wanted), settings_from({}, self.changes)
 
     @property
     def changes(self) -> list[tuple[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from orchestrator.cli.evolution_documents import (
     EvolutionDocument,
     EvolvedPackageDocument,
+    FinalDocument,
     FinalScoreDocument,
     IterationDocument,
     PackageDocument,
@@ -22,6 +23,22 @@ def evolution_parts(document: EvolutionDocument) -> list[Rows | str]:
     if document.finals:
         parts += ["", final_rows(document.finals)]
     return [*parts, "", spent_rows(document), "", *headline(document)]
+
+
+def final_parts(document: FinalDocument, whole: EvolutionDocument) -> list[Rows | str]:
+    """Final scores that were asked for, and what is to be known of them.
+
+    Args:
+        document: What was asked for.
+        whole: The run with all its scores.
+    """
+    parts: list[Rows | str] = [final_rows(document.scores)]
+    if len(whole.finals) > len(document.scores):
+        parts.append(f"`evolvarium show {document.run}` prints all {len(whole.finals)} final scores of the run.")
+    caveat = opened_before(whole)
+    if caveat:
+        parts.append(f"Nothing in this run was decided by the final databases{caveat}.")
+    return parts
 
 
 def headline(document: EvolutionDocument) -> Iterator[str]:
@@ -40,7 +57,10 @@ def headline(document: EvolutionDocument) -> Iterator[str]:
     if document.state == "budget-spent":
         yield "The budget ended the run before its last step."
     if not document.finals:
-        yield f"`evolvarium final {document.run}` scores it, once, on the databases that nothing was decided by."
+        yield (
+            f"`evolvarium final {document.run}` scores it, once, on the databases that nothing was decided by"
+            f"{opened_before(document)}."
+        )
     yield f"`evolvarium export {document.run} -o DIR` makes a package of it that needs no evolution code."
 
 
@@ -56,6 +76,17 @@ def _reservations(document: EvolutionDocument) -> Iterator[str]:
     if branch is not None:
         note = ", whose final databases had been opened before" if branch.after_final else ""
         yield f"A branch of run {branch.run} from iteration {branch.from_iteration}{note}."
+
+
+def opened_before(document: EvolutionDocument) -> str:
+    """What is to be added to words on a branch's final databases; empty: nobody can have known the figures."""
+    branch = document.branch
+    if branch is None or not branch.after_final:
+        return ""
+    return (
+        f"; but run {branch.run} had opened them before this branch was made, so whoever made it may have known the "
+        "figures"
+    )
 
 
 def package_parts(document: EvolvedPackageDocument) -> list[Rows | str]:

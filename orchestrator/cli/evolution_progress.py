@@ -17,6 +17,8 @@ from orchestrator.methods.robophd.events import Event
 from orchestrator.methods.robophd.events import Progress as Told
 
 _NOTE_CHARACTERS = 160
+_ANSWERS_TOLD = 100
+"""Outside the iterations, which are short, every so many answers are told: selection and final figures ask far more."""
 _QUIET = {Event.REQUEST, Event.ANSWER, Event.ANALYSIS}
 """Told by the bar, or after a silence."""
 
@@ -49,6 +51,7 @@ class EvolutionProgress:
             f"databases for contests: {', '.join(split.evolve)}; to choose the champion by: {', '.join(split.select)}; "
             f"for final figures: {', '.join(split.final)}"
         )
+        self.note(f"selection asks at most {begun.select_questions} questions of every package that competed")
 
     def note(self, text: str) -> None:
         """Something in words."""
@@ -58,13 +61,16 @@ class EvolutionProgress:
     def event(self, told: Told) -> None:
         """Something that has happened."""
         text = in_words(told)
+        counted = f"{text}: {told.done} of {told.total} questions" if told.event is Event.ANSWER else text
         with self._lock:
-            self._last = text
+            self._last = counted
         if self._bar is not None and self._task is not None:
             total = told.total or None
             self._bar.update(self._task, description=_plain(text), completed=told.done, total=total)
         if told.event not in _QUIET or (told.event is Event.ANALYSIS and told.note):
             self.note(text)
+        elif told.event is Event.ANSWER and not told.iteration and told.done % _ANSWERS_TOLD == 0:
+            self.note(counted)
 
     def beat(self) -> None:
         """Say how things stand if nothing has been said for a while."""

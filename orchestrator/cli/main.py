@@ -74,7 +74,7 @@ def _failed(kind: str, message: str, exit_code: int, *, as_json: bool, notes: Se
 def _usage_message(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see `{context.command_path} --help`)" if context is not None else ""
-    return error.format_message() + hint
+    return error.format_message().replace("Value error, ", "") + hint  # a word of pydantic's, and nobody's value
 
 
 def _unexpected(error: Exception, *, as_json: bool) -> int:

@@ -25,6 +25,8 @@ from orchestrator.domain.policies import Policy
 from orchestrator.domain.records import to_record
 from orchestrator.domain.sql import QueryStatus
 from orchestrator.errors import InputError
+from orchestrator.methods.robophd.answering import Phase, Source, Verdict
+from orchestrator.runtime.counts import counted, times
 from orchestrator.sql.shown_results import shown_cell
 
 _CELL_CHARACTERS = 200
@@ -79,7 +81,7 @@ def answer(  # noqa: PLR0913 - one parameter per option
         terminal.note("the tool ran in an image with another content than the package was chosen with")
     if document.tool_failure is not None:
         terminal.note(f"the tool failed on this database ({document.tool_failure}); analysis: {document.analysis}")
-    terminal.result(document, *_parts(document))
+    terminal.result(document, *answer_parts(document))
     if not document.answered:
         raise typer.Exit(1)
 
@@ -119,12 +121,41 @@ def _document(asked: Asked, found: Answered, policy: Policy, rows: int) -> Packa
     )
 
 
-def _parts(document: PackageAnswerDocument) -> list[Rows | str]:
+def answer_parts(document: PackageAnswerDocument) -> list[Rows | str]:
+    """An answer as people read it, with who has looked at it, which is little."""
     if not document.answered:
         why = document.message or document.ending
         return [*([document.sql, ""] if document.sql else []), f"No answer: {why}."]
     more = document.row_count - len(document.rows)
-    count = f"{document.row_count} rows" + (f", {more} not shown" if more else "")
+    count = counted(document.row_count, "row") + (f", {more} not shown" if more else "")
     table = Rows(title=f"Answer ({count})", columns=document.columns, rows=document.rows)
-    verified = sum(attempt["phase"] == "verify" for attempt in document.attempts)
-    return [document.sql, "", table, f"Package {document.package}, {verified} verifications."]
+    return [document.sql, "", table, _checked(document), f"Package {document.package}; {_analysed(document)}."]
+
+
+def _checked(document: PackageAnswerDocument) -> str:
+    """What the answering model made of its own result, and that nobody else has seen it."""
+    verdicts = [attempt["verdict"] for attempt in document.attempts if attempt["phase"] == Phase.VERIFY]
+    is_repaired = any(
+        attempt["phase"] == Phase.REPAIR and attempt["verdict"] == Verdict.QUERY for attempt in document.attempts
+    )
+    looked = "the model did not look at its result"
+    if verdicts:
+        is_kept = verdicts[-1] == Verdict.CORRECT
+        did = "kept it" if is_kept else "did not say that it keeps it"
+        looked = f"the model looked at its result {times(len(verdicts))} and {did}"
+        changes = verdicts.count(Verdict.QUERY)
+        if changes:
+            seen = f"its result{'' if len(verdicts) == 1 else 's'} {times(len(verdicts))}"
+            looked = f"the model looked at {seen}, changed its query {times(changes)}"
+            looked += " and kept the last" if is_kept else " and did not look at the last result"
+    repaired = ", then repaired its query and did not look at the result" if is_repaired else ""
+    return f"It may be wrong: {looked}{repaired}. Nobody else has checked it; there is no critic to doubt it."
+
+
+def _analysed(document: PackageAnswerDocument) -> str:
+    if document.analysis == Source.NONE:
+        return "there is no analysis of the database"
+    if document.analysis == Source.HYBRID:
+        return "a model analysed the database, since the tool failed"
+    when = "kept from an earlier question" if document.analysis_kept else "made for this question, and kept"
+    return f"its tool's analysis of the database was {when}"

@@ -22,7 +22,8 @@ class ToolAuditDocument(Document):
     """Of the static screen: file, line, message."""
     runs: list[dict[str, Any]]
     """One for each database: failure, detail, concerns, containers, and what was observed (imports, opened, sql,
-    events). Observations are told from inside the tool's process; containers are measured from outside."""
+    events). Observations are told from inside the tool's process; containers are measured from outside. `imports` has
+    only modules beyond those that the runner had loaded before the tool began."""
 
 
 class ExportDocument(Document):
@@ -74,7 +75,8 @@ class PackageAnswerDocument(Document):
     approved_by: list[str]
     """Whose approvals the policy asked for and found."""
     answered: bool
-    """Whether the answer ran to its end; a result without rows is one."""
+    """Whether the answer ran to its end; a result without rows is one. It says nothing of whether the answer is right:
+    nobody but the answering model has looked at it, and there is no critic."""
     ending: str
     """`answered`, `no-query`, `over-budget`, or `budget`: the model's context had no room to verify it further."""
     sql: str
@@ -91,7 +93,7 @@ class PackageAnswerDocument(Document):
     analysis: str
     """Who made it: `tool`, `hybrid` (a model, since the tool failed), or `none`."""
     analysis_kept: bool
-    """Whether it was there from an earlier question."""
+    """Whether it was kept from an earlier question."""
     tool_failure: str | None
     model: str
     seed: int

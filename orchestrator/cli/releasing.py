@@ -29,9 +29,12 @@ from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.domain.agent_packages import AgentPackage
 from orchestrator.domain.releases import MANIFEST
 from orchestrator.errors import InputError
+from orchestrator.runtime.counts import counted
 from orchestrator.runtime.user_files import kind_at
 
 _LISTED = 30
+_NOTHING = {"imports": ["none beyond the preloaded"]}
+"""What stands for an empty list: modules that the runner itself needs are loaded before a tool begins."""
 PackageFolder = Annotated[
     Path, typer.Argument(parser=path_given, metavar="DIR", help="An exported package.", show_default=False)
 ]
@@ -64,7 +67,7 @@ def export(
     terminal.result(
         document,
         f"Package {document.package} is in {document.folder} (manifest {document.manifest[:19]}).",
-        f"Right on {document.select_right} of {document.select_questions} questions it was chosen by.",
+        f"Right on {document.select_right} of {counted(document.select_questions, 'question')} it was chosen by.",
         _verdict(document.audit),
     )
 
@@ -96,7 +99,7 @@ def audit_package(
     with stoppable() as token:
         opener = OpenFor(places=places, policy=find_policy(places, policy, runtime), token=token, note=terminal.note)
         document = ToolAuditDocument.model_validate(audit_tool(package, tuple(db or ()), opener).document())
-    terminal.result(document, *_audit_parts(document))
+    terminal.result(document, *audit_parts(document))
     if not document.is_clean:
         raise typer.Exit(1)
 
@@ -126,14 +129,15 @@ def approve(
     """Sign an exported package: a policy can ask for the approval of people it names before a package may answer."""
     terminal = Terminal(as_json=as_json)
     key_file = key or existing_places(home).home / "audit" / "key.pem"
+    is_homes = key is None
     if show_key:
-        shown = PublicKeyDocument(public_key=public_key_of(key_file))
+        shown = PublicKeyDocument(public_key=public_key_of(key_file, is_homes=is_homes))
         terminal.result(shown, shown.public_key)
         return
     if folder is None or by is None:
         msg = "give the package's folder and --by NAME, or --show-key"
         raise InputError(msg)
-    approval = sign(folder, by=by, note=note, key_file=key_file)
+    approval = sign(folder, by=by, note=note, key_file=key_file, is_homes=is_homes)
     document = ApprovalDocument.model_validate(approval.model_dump(exclude={"signature"}))
     terminal.result(document, f"{document.by} approves of {folder} (manifest {document.manifest[:19]}).")
 
@@ -162,7 +166,8 @@ def _exported(exported: Exported) -> ExportDocument:
     )
 
 
-def _audit_parts(document: ToolAuditDocument) -> list[Rows | str]:
+def audit_parts(document: ToolAuditDocument) -> list[Rows | str]:
+    """An audit as people read it."""
     parts: list[Rows | str] = []
     if document.findings:
         rows = [[one["file"], one["line"], one["message"]] for one in document.findings]
@@ -178,7 +183,7 @@ def _run_rows(run: dict[str, object]) -> Rows:
     observed = run["observed"]
     if isinstance(observed, dict):
         for name in ("imports", "opened", "sql"):
-            rows += [[name, entry] for entry in _listed(observed[name])]
+            rows += [[name, entry] for entry in _listed(observed[name]) or _NOTHING.get(name, [])]
         rows += [["event", f"{name}: {count}"] for name, count in observed["events"].items()]
     containers = run["containers"]
     if isinstance(containers, list):
@@ -199,4 +204,5 @@ def _verdict(document: ToolAuditDocument) -> str:
     if document.is_clean:
         return "The audit of its tool found nothing to look at."
     concerns = sum(len(run["concerns"]) for run in document.runs)
-    return f"The audit of its tool: {len(document.findings)} findings of the screen, {concerns} things to look at."
+    findings = counted(len(document.findings), "finding")
+    return f"The audit of its tool: {findings} of the screen, {counted(concerns, 'thing')} to look at."

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from orchestrator.bootstrap.sql.ask import Answered, Asking
+from orchestrator.bootstrap.sql.confidence import content_words, is_confident
 from orchestrator.cli.sql_documents import HiddenColumn, SqlAnswerDocument, WithheldWords
 from orchestrator.cli.sql_summaries import usage_document
 from orchestrator.cli.terminal import Rows
 from orchestrator.domain.data_access import Hidden
 from orchestrator.domain.sql import QueryResult
+from orchestrator.runtime.counts import counted
 from orchestrator.sql.shown_results import shown_cell
 
 _CELL_CHARACTERS = 200
@@ -35,7 +37,8 @@ def answer_document(asking: Asking, answered: Answered, *, policy: str, rows: in
     solution = answered.solution
     result = answered.result or QueryResult(status=solution.answer.execution.status)
     best = [entry.outcome for entry in solution.best]
-    chosen, critique = solution.rounds[-1].assessment.answer, solution.answer.critique
+    critique, confidence = solution.answer.critique, solution.rounds[-1].assessment.answer.confidence
+    threshold = asking.settings.confidence_threshold
     return SqlAnswerDocument(
         question=asking.question,
         database=answered.database,
@@ -53,8 +56,9 @@ def answer_document(asking: Asking, answered: Answered, *, policy: str, rows: in
         candidates=len(solution.entries),
         supporting=best.count(solution.answer.execution.cluster),
         of_best=len(best),
-        confidence=chosen.confidence,
-        confident=chosen.confidence >= asking.settings.confidence_threshold,
+        confidence=confidence,
+        threshold=threshold,
+        confident=is_confident(confidence, threshold, withheld=answered.withheld, unplaced=answered.unplaced),
         doubts=[] if critique is None else [issue.problem for issue in critique.issues],
         model=asking.generator.name,
         critic_model=asking.critic.name,
@@ -71,7 +75,7 @@ def answer_document(asking: Asking, answered: Answered, *, policy: str, rows: in
 
 
 def answer_parts(document: SqlAnswerDocument) -> list[Rows | str]:
-    """An answer as people read it; what the policy keeps back of the question stands first."""
+    """An answer as people read it: what the policy keeps back stands first, what else speaks against it below."""
     kept_back: list[Rows | str] = [part for one in document.withheld for part in (_kept_back(document, one), "")]
     if not document.sql:
         return [*kept_back, "No candidate held a query.", _how(document)]
@@ -81,17 +85,15 @@ def answer_parts(document: SqlAnswerDocument) -> list[Rows | str]:
     else:
         parts.append(f"No candidate ran to its end; this one: {document.status}, {document.message}")
     if document.answered and not document.confident:
-        parts += ["", _doubt(document)]
+        parts += ["", f"Doubtful: {'; '.join(_doubts(document))}."]
+    if document.unplaced:
+        parts += ["", f"Words of the question that the model passed over: {_quoted(document.unplaced)}."]
     return [*parts, "", _how(document)]
 
 
-def passed_over(document: SqlAnswerDocument) -> list[str]:
-    """Which words of the question the model made nothing of, as far as it says."""
-    if document.unplaced is None:
-        return []
-    if not document.unplaced:
-        return ["The model passed over no word of the question."]
-    return [f"Words of the question that the model passed over: {', '.join(map(repr, document.unplaced))}."]
+def nothing_passed_over(document: SqlAnswerDocument) -> list[str]:
+    """That the model made something of every word, where it says so."""
+    return ["The model passed over no word of the question."] if document.unplaced == [] else []
 
 
 def _kept_back(document: SqlAnswerDocument, withheld: WithheldWords) -> str:
@@ -105,9 +107,21 @@ def _kept_back(document: SqlAnswerDocument, withheld: WithheldWords) -> str:
     )
 
 
-def _doubt(document: SqlAnswerDocument) -> str:
-    doubts = "; ".join(document.doubts)
-    return f"Doubtful: the critic gives it {document.confidence:g} of 10{': ' + doubts if doubts else ''}."
+def _doubts(document: SqlAnswerDocument) -> Iterator[str]:
+    """What speaks against an answer; the critic comes last, for its list has an open end."""
+    kept_back = [one.words for one in document.withheld]
+    if kept_back:
+        yield f"the policy keeps back what the question calls {_quoted(kept_back)}"
+    missing = [word for word in content_words(document.unplaced or ()) if word not in kept_back]
+    if missing:
+        yield f"the query may have nothing to do with {_quoted(missing)}"
+    if document.confidence < document.threshold:
+        found = "; ".join(document.doubts)
+        yield f"the critic gives it {document.confidence:g} of 10{': ' + found if found else ''}"
+
+
+def _quoted(words: Iterable[str]) -> str:
+    return ", ".join(map(repr, words))
 
 
 def _result(document: SqlAnswerDocument) -> Rows | str:
@@ -115,7 +129,7 @@ def _result(document: SqlAnswerDocument) -> Rows | str:
         return "The result has no rows."
     shown, kept = len(document.rows), document.row_count
     more = f", the first {shown} of {kept}{' that are kept' if document.truncated else ''}" if shown < kept else ""
-    title = f"{document.row_count} row{'s' if kept != 1 else ''}{' and more' if document.truncated else ''}{more}"
+    title = f"{counted(kept, 'row')}{' and more' if document.truncated else ''}{more}"
     return Rows(title=title, columns=document.columns, rows=[list(map(_shown, row)) for row in document.rows])
 
 
@@ -125,13 +139,13 @@ def _shown(cell: Any) -> object:  # noqa: ANN401 - a cell
 
 def _how(document: SqlAnswerDocument) -> str:
     ending = {
-        "stable": "its best candidates agreed with confidence",
+        "stable": "the best candidates agreed" + (" with confidence" if document.confident else ""),
         "rounds": "all rounds were made",
         "budget": "the budget was spent",
     }[document.ending]
     agreeing = f"; {document.supporting} of the best {document.of_best} give this result" if document.answered else ""
-    hidden = f" Policy {document.policy} keeps back {document.hidden} columns." if document.hidden else ""
+    hidden = f" Policy {document.policy} keeps back {counted(document.hidden, 'column')}." if document.hidden else ""
     return (
-        f"{'Found' if document.answered else 'Looked for'} in {document.rounds} of EvoSQL's rounds with "
-        f"{document.candidates} candidates: {ending}{agreeing}.{hidden}"
+        f"{'Found' if document.answered else 'Looked for'} in {counted(document.rounds, 'round')} with "
+        f"{counted(document.candidates, 'candidate')}: {ending}{agreeing}.{hidden}"
     )

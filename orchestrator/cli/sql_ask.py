@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from orchestrator.bootstrap.sql.ask import Asking, answer_question
 from orchestrator.bootstrap.sql.choices import SqlBudget, settings_of
 from orchestrator.bootstrap.sql.opening import OpenFor
 from orchestrator.cli.options import Home, Json, PolicyName, RuntimeName
-from orchestrator.cli.sql_answers import answer_document, answer_parts, passed_over
+from orchestrator.cli.sql_answers import answer_document, answer_parts, nothing_passed_over
 from orchestrator.cli.sql_explanations import explanation_parts
 from orchestrator.cli.sql_options import (
     Assignments,
@@ -92,12 +93,12 @@ def ask(  # noqa: PLR0913 - one parameter per option
         generator=find_model(model),
         critic=find_model(critic_model or model),
         budget=SqlBudget(usd=usd, tokens=budget_tokens),
-        on_event=lambda progress: _tell(terminal, progress),
+        on_event=lambda progress: tell(terminal, progress),
     )
     with stoppable() as token:
         answered = answer_question(asking, OpenFor(places=places, policy=found, token=token, note=terminal.note))
     document = answer_document(asking, answered, policy=found.name, rows=rows, explain=explain)
-    explained = [*explanation_parts(answered.explanation), *passed_over(document)] if explain else []
+    explained = [*explanation_parts(answered.explanation), *nothing_passed_over(document)] if explain else []
     terminal.result(document, *answer_parts(document), *explained)
     if answered.refusal is not None:
         terminal.note(answered.refusal)
@@ -117,7 +118,10 @@ def _require_question(question: str, evidence: str) -> None:
         raise InputError(msg)
 
 
-def _tell(terminal: Terminal, progress: Progress) -> None:
+def tell(terminal: Terminal, progress: Progress) -> None:
+    """A line for each step, for people who wait; in a log they say nothing that the answer does not."""
+    if not sys.stderr.isatty():
+        return
     what = {Event.PROPOSED: "proposed and run", Event.JUDGED: "judged"}.get(progress.event)
     if what is not None:
         terminal.note(f"round {progress.round}: {what}")

@@ -115,9 +115,11 @@ def method_rows(document: SqlBenchDocument) -> Rows:
 
 
 def _answered(document: SqlBenchDocument) -> str:
-    """How many questions are judged, and how many of them no method got to."""
+    """How many questions were answered, and how many no method got to, which are judged as wrong."""
     missed = min(document.not_reached.values(), default=0)
-    return f"{document.answered}{f', of which the budget reached {document.answered - missed}' if missed else ''}"
+    if not missed:
+        return str(document.answered)
+    return f"{document.answered - missed}; {missed} that the budget did not reach count as wrong"
 
 
 def _left_out(document: SqlBenchDocument) -> dict[str, list[str]]:

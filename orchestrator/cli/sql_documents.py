@@ -48,7 +48,8 @@ class SqlAnswerDocument(Document):
     truncated: bool
     """There were more rows than the policy keeps."""
     ending: Literal["stable", "rounds", "budget"]
-    """Why the search ended: the best candidates agreed with confidence, all rounds were made, the budget was spent."""
+    """Why the search ended: the best candidates agreed and the critic was confident of them, all rounds were made, the
+    budget was spent."""
     rounds: int
     candidates: int
     """Of all rounds together."""
@@ -57,8 +58,11 @@ class SqlAnswerDocument(Document):
     of_best: int
     confidence: float
     """What the critic gives the answer, 0 to 10; -1: it did not run to its end."""
+    threshold: float
+    """From which confidence on the critic counts as confident."""
     confident: bool
-    """Whether that is at least the threshold from which on it counts as confident."""
+    """Whether nothing speaks against the answer: the critic is confident, nothing is `withheld`, and no word that asks
+    for something is `unplaced`. It may be wrong all the same."""
     doubts: list[str]
     """What the critic found wrong with the answer."""
     model: str

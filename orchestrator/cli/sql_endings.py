@@ -54,7 +54,8 @@ def exit_as(terminal: Terminal, *, gold_disagreeing: Sequence[str], state: str) 
     if state == "budget-spent":
         terminal.note(
             "the budget did not cover every step of every question (it is divided equally among them): what it did not "
-            "reach counts as wrong, so these figures say little of the methods; give more, or ask fewer with --limit"
+            "reach counts as wrong, so these figures say little of the methods. They are final, for resuming "
+            "a run does not raise its budget: start a new one with more, or ask fewer with --limit"
         )
         raise typer.Exit(BudgetExhausted.exit_code)
 

@@ -11,7 +11,7 @@ from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.robophd.branching import branch_evolution
 from orchestrator.bootstrap.robophd.choices import settings_from
 from orchestrator.bootstrap.robophd.replaying import replay_evolution
-from orchestrator.bootstrap.robophd.results import read_results
+from orchestrator.bootstrap.robophd.results import EvolutionResults, read_results
 from orchestrator.bootstrap.robophd.running import Begun, Ended, Watch, begin_evolution, resume_evolution
 from orchestrator.bootstrap.robophd.scores import read_scores
 from orchestrator.bootstrap.runs import run_store
@@ -45,8 +45,8 @@ from orchestrator.cli.sql_endings import explaining
 from orchestrator.cli.sql_options import BudgetTokens, BudgetUsd, QuestionsAtOnce
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Terminal
-from orchestrator.errors import BudgetExhausted, InputError
-from orchestrator.methods.robophd.members import load_member
+from orchestrator.errors import BudgetExhausted, InputError, RunStateError
+from orchestrator.methods.robophd.members import load_member, newcomer_id
 from orchestrator.methods.robophd.settings import Settings
 from orchestrator.ports import Journal
 
@@ -133,7 +133,7 @@ def show_evolution(
 
     Raises:
         InputError: Something was to be written.
-        RunStateError: The run is damaged, or there is no such package.
+        RunStateError: The run is damaged, or there is no such package, or not yet.
     """
     if output is not None:
         agent = "" if package in (None, BEST) else f" --agent {package}"
@@ -149,11 +149,33 @@ def show_evolution(
     if wanted is None:
         msg = f"run {run_id} has not ended, so it has no champion; `evolvarium resume {run_id}` ends it"
         raise InputError(msg)
+    if wanted not in named:
+        _require_no_newcomer(results, wanted)
     member = load_member(wanted, journal)
     one = evolved_package_document(results, member.id, read_scores(run_id, journal, member.id))
     if not terminal.as_json:
         terminal.note(*package_parts(one))
     terminal.result(one, *package_files(one))
+
+
+def _require_no_newcomer(results: EvolutionResults, package: str) -> None:
+    """Say of a package that an iteration was to make how it stands with it.
+
+    Raises:
+        RunStateError: It is being made, or came to nothing.
+    """
+    iteration = next((one for one in results.iterations if newcomer_id(one.number) == package), None)
+    if iteration is None or iteration.strategy is None:
+        return
+    if iteration.failure is not None:
+        number, failure = iteration.number, iteration.failure
+        msg = f"there is no package {package!r}: the evolution of iteration {number} failed: {failure}"
+        raise RunStateError(msg)
+    msg = (
+        f"package {package!r} is being made in iteration {iteration.number} of run {results.run_id}; look again once "
+        f"it is there, or, if the run has stopped, `evolvarium resume {results.run_id}` goes on"
+    )
+    raise RunStateError(msg)
 
 
 def _branched(places: Places, branch: str | None, from_iteration: int | None, given: Given) -> Callable[[Watch], Ended]:

@@ -13,9 +13,9 @@ from orchestrator.bootstrap.robophd.results import read_results
 from orchestrator.bootstrap.robophd.running import Watch
 from orchestrator.bootstrap.runs import run_store
 from orchestrator.cli.evolution_options import budget_given
-from orchestrator.cli.evolution_parts import final_rows
+from orchestrator.cli.evolution_parts import final_parts
 from orchestrator.cli.evolution_progress import followed
-from orchestrator.cli.evolution_summaries import final_document
+from orchestrator.cli.evolution_summaries import evolution_document, final_document
 from orchestrator.cli.options import Home, Json, RunName
 from orchestrator.cli.sql_endings import explaining
 from orchestrator.cli.sql_options import BudgetTokens, BudgetUsd
@@ -62,5 +62,6 @@ def final(
         watch = Watch(token=token, note=progress.note, on_event=progress.event)
         run_id = score_final(places, run, request, watch, on_score)
     with run_store(places).open(run_id, read_only=True) as journal:
-        document = final_document(read_results(run_id, journal), frozenset(wanted))
-    terminal.final(document, final_rows(document.scores))
+        results = read_results(run_id, journal)
+    document = final_document(results, frozenset(wanted))
+    terminal.final(document, *final_parts(document, evolution_document(results)))

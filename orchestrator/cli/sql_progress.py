@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -43,12 +43,12 @@ class Kind(Generic[BegunT]):
 
 
 class _Tally:
-    """What has been answered so far by this process. Not thread-safe."""
+    """What has been answered so far, by earlier processes as well; only times are of this one. Not thread-safe."""
 
     def __init__(self) -> None:
         self.total = 0
-        self.before = 0
         self.done = 0
+        self.reached = 0
         self.tokens = 0
         self.not_reached = 0
         self.last = ""
@@ -56,23 +56,25 @@ class _Tally:
         self.methods: Sequence[Method] = ()
         self.began = time.monotonic()
 
-    def begin(self, total: int, before: int) -> None:
-        self.total, self.before, self.began = total, before, time.monotonic()
+    def begin(self, total: int, before: Iterable[Outcome]) -> None:
+        for outcome in before:
+            self._count(outcome)
+        self.total, self.began = total, time.monotonic()
 
     def add(self, outcome: Outcome) -> None:
         self.done += 1
         self.last = outcome.id
+        self._count(outcome)
+
+    def _count(self, outcome: Outcome) -> None:
+        self.reached += 1
         spent = outcome.spent
         self.tokens += spent.input_tokens + spent.cached_input_tokens + spent.output_tokens
         self.not_reached += not outcome.answers
         self.right.update(method for method, right in outcome.answers.items() if HEADLINE in right)
 
     def strict(self, method: Method) -> str:
-        return f"{100 * self.right[method] / self.done:.1f}" if self.done else ""
-
-    @property
-    def reached(self) -> int:
-        return self.before + self.done
+        return f"{100 * self.right[method] / self.reached:.1f}" if self.reached else ""
 
     @property
     def elapsed(self) -> float:
@@ -115,10 +117,11 @@ class ProgressLines(Generic[BegunT]):
         self._tally.methods = self._kind.methods(begun)
         self._say(self._kind.beginning(begun))
 
-    def total(self, total: int, done: int) -> None:
-        """Say how much there is to do."""
+    def total(self, total: int, before: Iterable[Outcome]) -> None:
+        """Say how much there is to do, and count what is done already."""
         with self._lock:
-            self._tally.begin(total, done)
+            self._tally.begin(total, before)
+            done = self._tally.reached
         self._say(_to_do(self._kind.unit, total, done))
 
     def outcome(self, outcome: Outcome) -> None:
@@ -137,7 +140,7 @@ class ProgressLines(Generic[BegunT]):
 
     def _now(self) -> str:
         with self._lock:
-            return _standing(self._kind.unit, self._tally) if self._tally.done else f"still {self._doing}"
+            return _standing(self._kind.unit, self._tally) if self._tally.reached else f"still {self._doing}"
 
     def _say(self, line: str) -> None:
         self._heartbeat.said()
@@ -168,10 +171,11 @@ class ProgressTable(Generic[BegunT]):
         self._tally.methods = self._kind.methods(begun)
         self.note(self._kind.beginning(begun))
 
-    def total(self, total: int, done: int) -> None:
-        """Say how much there is to do, and begin to count."""
+    def total(self, total: int, before: Iterable[Outcome]) -> None:
+        """Say how much there is to do, and begin to count with what is done already."""
         with self._lock:
-            self._tally.begin(total, done)
+            self._tally.begin(total, before)
+            done = self._tally.reached
         self.note(_to_do(self._kind.unit, total, done))
 
     def outcome(self, outcome: Outcome) -> None:
@@ -204,7 +208,7 @@ class ProgressTable(Generic[BegunT]):
 
 @contextmanager
 def followed(terminal: Terminal, kind: Kind[BegunT]) -> Iterator[ProgressLines[BegunT] | ProgressTable[BegunT]]:
-    """What a run tells while it goes on; the percentages are strict accuracy of what this process has answered."""
+    """What a run tells while it goes on; the percentages are strict accuracy of what is answered, also before it."""
     if not sys.stderr.isatty():
         lines = ProgressLines(terminal, kind)
         with repeated("progress", lines.beat):
@@ -224,7 +228,7 @@ def _standing(unit: str, tally: _Tally) -> str:
     parts = [
         f"{tally.reached} of {tally.total} {unit} after {duration(tally.elapsed)}",
         *([tally.left] if tally.left else []),
-        f"{HEADLINE.value} {'since it was resumed' if tally.before else 'so far'}: {strict}",
+        f"{HEADLINE.value} so far: {strict}",
         *([f"{tally.not_reached} not reached by the budget count as wrong"] if tally.not_reached else []),
         f"{tally.tokens} tokens",
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from orchestrator.cli.documents import Document, UsageDocument
 from orchestrator.cli.sql_documents import MetricShares
 
@@ -61,6 +63,9 @@ class SqlAnswer(Document):
     query: SqlQueryDocument
     right: list[str]
     """Metrics in which it is right."""
+    difference: list[str] = Field(default=[])
+    """How its result differs from that of the gold query, the coarsest finding first and without a value of either; the
+    order of rows counts, as in `strict`. Empty: not at all."""
     flags: list[str]
     """Reservations of its comparison with gold."""
     ending: str | None

@@ -121,6 +121,7 @@ def _answers(question: OneQuestion, outcome: Outcome) -> Iterator[SqlAnswer]:
             method=method.value,
             query=_query(prediction.sql, question.answers[method]),
             right=_metrics(outcome.answers[method]),
+            difference=list(question.differences.get(method, ())),
             flags=sorted(flag.value for flag in prediction.flags),
             ending=None if evolution is None else evolution.ending,
             after_rounds=[] if evolution is None else [_metrics(right) for right in evolution.answers],

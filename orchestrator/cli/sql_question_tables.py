@@ -31,12 +31,15 @@ def questions_parts(document: SqlQuestionsDocument, k: int, measured: list[str])
         measured: Methods of the bench.
     """
     found = document.questions
+    every = f"`evolvarium show {document.run} --questions all` lists every question."
     what = {
         "failed": f"Questions that {method_title(document.method, k)} did not get right ({document.metric})",
         "right": f"Questions that {method_title(document.method, k)} got right ({document.metric})",
         "left-out": "Questions that have left the denominator",
         "all": "Questions",
     }[document.which]
+    if not found:
+        return [f"{what}: none of run {document.run}.", every]
     more = f", the first {_LISTED} (--json has all)" if len(found) > _LISTED else ""
     columns = ["id", "database", *(method_title(one, k) for one in measured), "flags", "not evaluable because"]
     rows = Rows(
@@ -53,8 +56,8 @@ def question_parts(document: SqlQuestionDocument, k: int) -> list[Rows | str]:
     parts: list[Rows | str] = [_standing(document), ""]
     if document.answers:
         parts += [_answers(document, k), ""]
-        for queries, titles in _different(document, k):
-            parts += [f"{titles}:", *_query_parts(queries), ""]
+        for answer, titles in _different(document, k):
+            parts += [f"{titles}:", *_query_parts(answer.query), *_difference(answer), ""]
     elif document.answered and document.not_reached:
         parts += ["The budget did not reach it.", ""]
     if document.asked:
@@ -119,13 +122,18 @@ def _answers(document: SqlQuestionDocument, k: int) -> Rows:
     return Rows(title="Answers", columns=columns, rows=rows, cell_characters=200)
 
 
-def _different(document: SqlQuestionDocument, k: int) -> Iterator[tuple[SqlQueryDocument, str]]:
+def _different(document: SqlQuestionDocument, k: int) -> Iterator[tuple[SqlAnswer, str]]:
     """Each different answer, with the methods that gave it."""
     by_sql: dict[str, list[SqlAnswer]] = {}
     for one in document.answers:
         by_sql.setdefault(one.query.sql, []).append(one)
     for same in by_sql.values():
-        yield same[0].query, ", ".join(method_title(one.method, k) for one in same)
+        yield same[0], ", ".join(method_title(one.method, k) for one in same)
+
+
+def _difference(answer: SqlAnswer) -> list[str]:
+    """Why an answer is not right."""
+    return [f"Against the gold result: {'; '.join(answer.difference)}."] if answer.difference else []
 
 
 def _query_parts(query: SqlQueryDocument) -> list[Rows | str]:

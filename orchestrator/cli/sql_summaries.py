@@ -117,6 +117,9 @@ def bench_entry(view: BenchView, info: RunInfo) -> RunEntry:
         methods=[one.value for one in view.choices.methods],
         accuracy=strict.value,
         accuracy_of=method.value,
+        evaluable=len(view.evaluable),
+        answered=strict.of,
+        not_reached=scores.not_reached(view.outcomes, method),
         bytes=info.size_bytes,
         owner_pid=info.owner_pid,
     )

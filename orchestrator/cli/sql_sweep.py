@@ -16,7 +16,7 @@ from orchestrator.bootstrap.sql.choices import QUERY_SECONDS, SqlBudget
 from orchestrator.bootstrap.sql.running import Ended, Watch
 from orchestrator.bootstrap.sql.sweep import SweepBegun, begin_sweep, resume_sweep
 from orchestrator.bootstrap.sql.sweep_choices import SweepChoices
-from orchestrator.bootstrap.sql.sweep_file import load_sweep
+from orchestrator.bootstrap.sql.sweep_file import SweepFile, load_sweep
 from orchestrator.bootstrap.sql.sweep_results import read_sweep
 from orchestrator.cli.files import require_folder, require_target, write_text
 from orchestrator.cli.options import Force, Home, Json, PolicyName, RuntimeName, path_given
@@ -90,6 +90,8 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     """
     places = find_places(home, None)
     found = load_sweep(file)
+    if data is None:
+        _require_roots(file, found)
     if output is not None:
         require_targets(output, force=force)
     choices = SweepChoices(
@@ -128,6 +130,22 @@ def show_sweep(terminal: Terminal, run_id: str, journal: Journal, output: Path |
         if not document.files:
             raise InputError(_nothing_to_write(document))
     terminal.result(document, *sweep_parts(document))
+
+
+def _require_roots(file: Path, found: SweepFile) -> None:
+    """See that the data sets lie beside a file, where nothing says that they lie elsewhere.
+
+    Raises:
+        InputError: One does not.
+    """
+    for dataset in found.datasets:
+        path = (file.parent / dataset.root).resolve()
+        if not path.exists():
+            msg = (
+                f"there is no {str(path)!r}: without --data, data sets are looked for beside {str(file)!r}; give "
+                f"--data DIR, the folder that {dataset.root!r} lies in"
+            )
+            raise InputError(msg)
 
 
 def require_targets(folder: Path, *, force: bool) -> None:

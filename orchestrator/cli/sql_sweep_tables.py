@@ -44,9 +44,11 @@ def headline(document: SqlSweepDocument) -> list[str]:
         base = "" if best.base is None or best.label == "base" else f"; the base is right on {_counted(best.base)}"
         equal = sum(_strict_right(variant) == best.strict.right for variant in document.variants) - 1
         others = "is" if not equal else f"and {equal} other{'s' if equal > 1 else ''} that come to the same are"
+        evaluable = sum(one.evaluable for one in document.datasets)
+        so_far = f" so far, of {evaluable}" if best.strict.of < evaluable else ""
         said.append(
-            f"{best.variant} ({best.label}) {others} right most often, on {_counted(best.strict)} strict, among "
-            f"{len(document.variants)} variants{base}."
+            f"{best.variant} ({best.label}) {others} right most often, on {_counted(best.strict, so_far)} strict, "
+            f"among {len(document.variants)} variants{base}."
         )
     missed = [
         f"{score.not_reached} of {score.answered} questions of {score.dataset} in {variant.id}"
@@ -89,7 +91,7 @@ def _not_evaluable(dataset: SqlSweepDataset) -> str:
 
 
 def variant_rows(document: SqlSweepDocument) -> Rows:
-    """Every variant; `*` marks what is on the Pareto front of its panel."""
+    """Every variant; `*` marks what is on the Pareto front of its panel, where not all variants are."""
     names = [one.name for one in document.datasets]
     columns = ["id", "variant"]
     for metric in _METRICS:
@@ -97,7 +99,11 @@ def variant_rows(document: SqlSweepDocument) -> Rows:
     columns += [f"{name} tokens per question" for name in names]
     rows = [_variant_row(document, variant) for variant in document.variants]
     answered = "; ".join(f"{one.answered} of {one.dataset}" for one in document.variants[0].scores)
-    title = f"Execution accuracy in percent of the answered questions ({answered}); * is on the Pareto front"
+    panels = {(panel.metric, panel.measure) for panel in document.panels}
+    marks = any(_marked(document, metric, measure) for metric, measure in panels)
+    title = f"Execution accuracy in percent of the answered questions ({answered})"
+    if panels:
+        title += "; * is on the Pareto front" if marks else "; all are on the Pareto front"
     return Rows(title=title, columns=columns, rows=rows, cell_characters=100)
 
 
@@ -139,13 +145,13 @@ def _variant_row(document: SqlSweepDocument, variant: SqlSweepVariant) -> list[o
     row: list[object] = [variant.id, variant.label]
     for metric in _METRICS:
         for measure in _MEASURES:
-            mark = " *" if variant.id in _front(document, metric, measure) else ""
+            mark = " *" if variant.id in _marked(document, metric, measure) else ""
             row += [_percent(getattr(score, measure), metric) + mark for score in variant.scores]
     return [*row, *(round(score.tokens / score.answered) if score.answered else None for score in variant.scores)]
 
 
-def _front(document: SqlSweepDocument, metric: str, measure: str) -> set[str]:
-    """Ids of the variants on the front of a panel; none where there is no such panel yet."""
+def _marked(document: SqlSweepDocument, metric: str, measure: str) -> set[str]:
+    """Ids of the variants on the front of a panel; none where a mark would say nothing, for all of them are on it."""
     points = [
         point
         for panel in document.panels
@@ -153,7 +159,8 @@ def _front(document: SqlSweepDocument, metric: str, measure: str) -> set[str]:
         for point in panel.points
         if point.on_front
     ]
-    return {name for point in points for name in point.variants}
+    front = {name for point in points for name in point.variants}
+    return front if len(front) < len(document.variants) else set()
 
 
 def _spent_rows(document: SqlSweepDocument) -> Rows:
@@ -183,9 +190,9 @@ def _strict_right(variant: SqlSweepVariant) -> int:
     return sum(score.greedy["strict"].right for score in variant.scores)
 
 
-def _counted(share: ShareDocument) -> str:
+def _counted(share: ShareDocument, so_far: str = "") -> str:
     percent = "-" if share.share is None else f"{100 * share.share:.2f}"
-    return f"{share.right} of {share.of} questions, {percent} %"
+    return f"{share.right} of {share.of} questions{so_far}, {percent} %"
 
 
 def _percent(shares: MetricShares, metric: str) -> str:

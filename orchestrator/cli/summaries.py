@@ -196,7 +196,7 @@ def runs_rows(document: RunsDocument) -> Rows:
             f"running as {entry.owner_pid}" if entry.owner_pid else entry.state,
             entry.evaluations,
             entry.accuracy_of if entry.best is None else entry.best.id,
-            entry.quality if entry.accuracy is None else f"{100 * entry.accuracy:.2f} % {_metric(entry)}",
+            entry.quality if entry.accuracy is None else _accuracy(entry, entry.accuracy),
             (entry.created_at or "")[:19].replace("T", " ") or None,
         ]
         for entry in document.runs
@@ -205,8 +205,14 @@ def runs_rows(document: RunsDocument) -> Rows:
     return Rows(title="Runs", columns=columns, rows=rows, spare_columns=spare)
 
 
-def _metric(entry: RunEntry) -> str:
-    return "on selection" if entry.method == EVOLVE else "strict"
+def _accuracy(entry: RunEntry, share: float) -> str:
+    """The share, and how much there is to be said for it: a share of few questions looks like one of all."""
+    answered, missed = entry.answered or 0, entry.not_reached or 0
+    reached = f" (budget reached {answered - missed} of {answered})" if missed else ""
+    if missed and missed == answered:
+        return f"-{reached}"
+    so_far = f" of {answered} of {entry.evaluable}" if entry.evaluable and answered < entry.evaluable else ""
+    return f"{100 * share:.2f} % {'on selection' if entry.method == EVOLVE else 'strict'}{so_far}{reached}"
 
 
 def _questions(count: int) -> str:

@@ -39,7 +39,8 @@ class DataRule(WrittenSettings):
     max_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 16 << 20
     """Bytes of one result, likewise."""
     query_seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
-    """CPU time of one query; it is killed when it runs for ten times as long."""
+    """CPU time of one query: a gold query gets all of it, generated SQL half. It is killed when it runs for ten times
+    as long as it may compute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

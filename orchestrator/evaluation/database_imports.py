@@ -34,7 +34,7 @@ from orchestrator.evaluation.private import private_folder, read_private, write_
 from orchestrator.evaluation.query_containers import Described, Mounted, describe
 from orchestrator.ports import Sandbox
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Of what is remembered, and of how databases are derived; another number imports everything anew."""
 _MAX_RECORD_BYTES = 64 << 20
 
@@ -60,7 +60,7 @@ class _Record(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    format: Literal[2]
+    format: Literal[3]
     volume: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     is_whole: bool

@@ -16,6 +16,7 @@ from orchestrator.runtime.user_files import read_file
 
 REFERENCE = "docs/policies.md"
 _SUFFIXES = (".yaml", ".yml")
+_ALONE = "a policy stands alone: copy policies/default.yaml and change it"
 
 
 def load_policy(path: Path) -> Policy:
@@ -58,8 +59,10 @@ def parse_policy(raw: bytes, source: str) -> Policy:
     try:
         return Policy.model_validate(document)
     except ValidationError as error:
-        msg = f"{source}: " + "; ".join(_complaint(detail) for detail in error.errors())
-        raise PolicyError(msg) from error
+        details = error.errors()
+        is_part = any(detail["type"] == "missing" and len(detail["loc"]) == 1 for detail in details)
+        complaints = [*map(_complaint, details), *([_ALONE] if is_part else [])]
+        raise PolicyError(f"{source}: " + "; ".join(complaints)) from error
 
 
 def _complaint(detail: ErrorDetails) -> str:

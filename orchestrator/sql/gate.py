@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from orchestrator.sql.functions import CALLABLE
-from orchestrator.sql.reader import Unreadable, read
+from orchestrator.sql.reader import UnaryPlus, Unreadable, read
 from orchestrator.sql.tokens import Kind, NotTokens, Token, tokenise
 
 MAX_CHARACTERS = 20_000
@@ -182,7 +182,7 @@ _PARTS = {
     *(exp.From, exp.Join, exp.Table, exp.TableAlias, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered),
     *(exp.Limit, exp.Offset, exp.Distinct, exp.Window, exp.WindowSpec, exp.Filter, exp.Alias, exp.Star),
     *(exp.Column, exp.Identifier, exp.Literal, exp.HexString, exp.Null, exp.Boolean, exp.Paren, exp.Tuple),
-    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.DPipe, exp.Neg, exp.Collate, exp.Case, exp.If),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.DPipe, exp.Neg, UnaryPlus, exp.Collate, exp.Case, exp.If),
     *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift),
     *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ),
     *(exp.NullSafeNEQ, exp.Between, exp.In, exp.Exists, exp.Like, exp.Escape, exp.Glob, exp.Match, exp.RegexpLike),

@@ -43,6 +43,10 @@ def _applied(operator: type[exp.Expr]) -> Callable[[SQLiteParser, exp.Expr | Non
     return lambda _, left, right: operator(this=left, expression=right)
 
 
+class UnaryPlus(exp.Unary):
+    """`+a`, which sqlglot reads as `a`; where SQLite takes a bare name for an alias, the two differ."""
+
+
 class Unreadable(ValueError):
     """A text that is no query as this reader knows them; the message is one line."""
 
@@ -96,6 +100,11 @@ class _Reader(SQLiteParser):
     _OPERATORS: ClassVar[dict[TokenType, Any]] = {
         **CONCAT_OPERATORS,
         **{token: _applied(operator) for token, operator in _ARITHMETIC.items()},
+    }
+
+    UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
+        **SQLiteParser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: UnaryPlus(this=self._parse_unary()),
     }
 
     def __init__(self, *, dialect: SQLite, steps: int) -> None:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
 
+from orchestrator.sql.misspellings import Comparisons, Misspellings, is_long
+
 Values = Mapping[tuple[str, str], Sequence[str]]
 """(table, column) to distinct stored texts."""
 
@@ -22,16 +24,18 @@ MAX_WORDS = 24
 """Words of a stored text; longer ones are prose, which no question repeats."""
 MAX_CHARACTERS = 20_000
 """Of a question; what is over it is not looked at."""
-_MISSPELT_FROM = 6
-"""Letters that a word must have for another one to be a misspelling of it."""
+MAX_LOOKS = 100_000
+"""Stored texts that are looked at for one question, each as often as a word of it leads there; more are not found."""
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+")
 _UNSPACED_WORD = re.compile(f"[{_UNSPACED}]")
 _ACCENT = re.compile("[\u0300-\u036f]")
 _POSSESSIVE = re.compile(r"(?<=\w)['\u2019](?:s\b|(?!\w))", re.IGNORECASE)
 _QUOTED = re.compile(
-    r"(?<!\w)'((?:[^']|(?<=\w)'(?=\w))+)'(?!\w)|\"([^\"]+)\"|“([^”]+)”|\u2018([^\u2019]+)\u2019|«([^»]+)»|`([^`]+)`"
-)  # an apostrophe inside a word does not end what single quotes hold
+    r"(?<!\w)'((?:[^']|(?<=\w)'(?=\w))+)'(?!\w)|\"([^\"]+)\"|“([^“”]++)”|"
+    r"\u2018([^\u2018\u2019]++)\u2019|«([^«»]++)»|`([^`]+)`"
+)  # an apostrophe inside a word does not end what single quotes hold; a quote that opens again begins anew, so that
+# many which nothing closes are not each read to the end
 _COMMON = frozenset(
     [
         *("a", "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "by", "did", "do", "does"),
@@ -104,11 +108,25 @@ class _Mention:
         return (self.kind, self.begin - self.end, self.begin, self.value.place, self.value.text)
 
 
+class _Effort:
+    """What one question may still cost."""
+
+    def __init__(self) -> None:
+        self.comparisons = Comparisons()
+        self._looks_left = MAX_LOOKS
+
+    def looks(self, values: Sequence[_Value]) -> Sequence[_Value]:
+        """As many of some values as may still be looked at."""
+        allowed = values[: self._looks_left]
+        self._looks_left -= len(allowed)
+        return allowed
+
+
 class ValueIndex:
     """The texts of a database by their words; made once in time linear in their length, and asked often.
 
-    A question costs what the texts cost that share their rarest word with it, and a look at words that begin or end
-    like one of its own.
+    A question costs what the texts cost that share their rarest word with it, and comparisons with words that begin or
+    end like one of its own; both have bounds (`MAX_LOOKS`, `misspellings`), over which nothing more is found.
     """
 
     def __init__(self, values: Values) -> None:
@@ -117,16 +135,13 @@ class ValueIndex:
         self._counts = Counter(word.folded for _, _, words in texts for word in words)
         self._by_word: dict[str, list[_Value]] = {}
         self._by_text: dict[str, list[_Value]] = {}
-        self._alike: dict[str, list[str]] = {}
         for place, text, words in texts:
             rareness = [self._counts[word.folded] for word in words]
             value = _Value(place, text, words, rareness.index(min(rareness)) if words else 0)
             self._by_text.setdefault(_folded_text(text), []).append(value)
             if 0 < len(words) <= MAX_WORDS:
                 self._by_word.setdefault(words[value.key].folded, []).append(value)
-        for word in filter(_is_long, self._by_word):
-            for part in {word[:3], f"…{word[-3:]}"}:
-                self._alike.setdefault(part, []).append(word)
+        self._misspellings = Misspellings(self._by_word)
 
     def link(self, question: str, evidence: str = "", *, limit: int) -> dict[tuple[str, str], tuple[str, ...]]:
         """The stored texts that a question or its evidence mentions.
@@ -140,8 +155,9 @@ class ValueIndex:
             (table, column) to texts exactly as they are stored; columns and texts with the surest mention first, equal
             ones by length, place in the question, and column. A text inside a longer one of its column is left out.
         """
-        parts = [unicodedata.normalize("NFC", part)[:MAX_CHARACTERS] for part in (question, evidence)]
-        mentions = [*self._mentions(parts[0], 0), *self._mentions(parts[1], len(parts[0]) + 1)]
+        parts = [unicodedata.normalize("NFC", part[:MAX_CHARACTERS]) for part in (question, evidence)]
+        effort = _Effort()
+        mentions = [*self._mentions(parts[0], 0, effort), *self._mentions(parts[1], len(parts[0]) + 1, effort)]
         best: dict[tuple[int, str], _Mention] = {}
         for mention in sorted(_outermost(mentions), key=_Mention.rank):
             best.setdefault((mention.value.place, mention.value.text), mention)
@@ -151,33 +167,35 @@ class ValueIndex:
             linked[column] = (*linked.get(column, ()), mention.value.text)
         return linked
 
-    def _mentions(self, text: str, offset: int) -> Iterator[_Mention]:
+    def _mentions(self, text: str, offset: int, effort: _Effort) -> Iterator[_Mention]:
         for quoted in _QUOTED.finditer(text):
-            for value in self._by_text.get(_folded_text(quoted[quoted.lastindex or 0]), ()):
+            for value in effort.looks(self._by_text.get(_folded_text(quoted[quoted.lastindex or 0]), ())):
                 yield _Mention(_Kind.QUOTED, quoted.start() + offset, quoted.end() + offset, value)
         asked = _words(text)
         for word, after in pairwise(asked):
-            for value in self._by_word.get(word.folded + after.folded, ()):
-                if len(value.words) == 1 and _is_long(value.words[0].folded):
+            for value in effort.looks(self._by_word.get(word.folded + after.folded, ())):
+                if len(value.words) == 1 and is_long(value.words[0].folded):
                     yield _Mention(_Kind.INFLECTED, word.begin + offset, after.end + offset, value)
         forms = [_forms(word.folded) for word in asked]
+        misspelt = self._misspelt(asked, effort)
         for at, word in enumerate(asked):
-            for other in (*forms[at], *self._misspelt(word.folded)):
-                for value in self._by_word.get(other, ()):
+            for other in (*forms[at], *misspelt.get(word.folded, ())):
+                for value in effort.looks(self._by_word.get(other, ())):
                     first = at - value.key
                     here = asked[max(0, first) : first + len(value.words)]
-                    kind = self._kind(value, here, forms[first : first + len(value.words)]) if first >= 0 else None
+                    others = forms[first : first + len(value.words)]
+                    kind = self._kind(value, here, others, effort.comparisons) if first >= 0 else None
                     if kind is not None and _is_said(value, kind, text, here[0].begin, here[-1].end):
                         yield _Mention(kind, here[0].begin + offset, here[-1].end + offset, value)
 
-    def _misspelt(self, word: str) -> Iterator[str]:
-        """Words of the database that this word may stand for, if it is not one itself."""
-        if not _is_long(word) or word in self._counts:
-            return
-        near = dict.fromkeys([*self._alike.get(word[:3], ()), *self._alike.get(f"…{word[-3:]}", ())])
-        yield from (other for other in near if _is_one_edit(word, other))
+    def _misspelt(self, asked: Sequence[_Word], effort: _Effort) -> dict[str, tuple[str, ...]]:
+        """Words of the database that each word may stand for, if it is not one itself."""
+        unknown = (word for word in dict.fromkeys(word.folded for word in asked) if word not in self._counts)
+        return {word: self._misspellings.of(word, effort.comparisons) for word in unknown}
 
-    def _kind(self, value: _Value, asked: Sequence[_Word], forms: Sequence[Sequence[str]]) -> _Kind | None:
+    def _kind(
+        self, value: _Value, asked: Sequence[_Word], forms: Sequence[Sequence[str]], comparisons: Comparisons
+    ) -> _Kind | None:
         """How words in a row say a text; None: they do not."""
         if len(asked) != len(value.words):
             return None
@@ -187,14 +205,15 @@ class ValueIndex:
                 kinds.append(_Kind.SAME_CASE if stored.text == word.text else _Kind.OTHER_CASE)
             elif stored.folded in others:
                 kinds.append(_Kind.INFLECTED)
-            elif _Kind.MISSPELT not in kinds and self._is_misspelt(word.folded, stored.folded):
+            elif _Kind.MISSPELT not in kinds and self._is_misspelt(word.folded, stored.folded, comparisons):
                 kinds.append(_Kind.MISSPELT)
             else:
                 return None
         return max(kinds)
 
-    def _is_misspelt(self, word: str, stored: str) -> bool:
-        return word not in self._counts and _is_long(word) and _is_long(stored) and _is_one_edit(word, stored)
+    def _is_misspelt(self, word: str, stored: str, comparisons: Comparisons) -> bool:
+        is_candidate = word not in self._counts and is_long(word) and is_long(stored)
+        return is_candidate and comparisons.are_one_edit_apart(word, stored)
 
 
 def link(question: str, evidence: str, values: Values, *, limit: int) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -235,22 +254,6 @@ def _forms(word: str) -> tuple[str, ...]:
     if len(word) > 4 and word.endswith("ies"):
         others.append(word[:-3] + "y")
     return (word, *dict.fromkeys(others))
-
-
-def _is_long(word: str) -> bool:
-    return len(word) >= _MISSPELT_FROM and word.isalpha()
-
-
-def _is_one_edit(word: str, other: str) -> bool:
-    """Whether one letter more, less or changed, or two exchanged, makes one word the other."""
-    short, long = sorted((word, other), key=len)
-    if len(long) - len(short) > 1 or short == long:
-        return False
-    at = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if len(short) < len(long):
-        return short[at:] == long[at + 1 :]
-    exchanged = short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]
-    return short[at + 1 :] == long[at + 1 :] or exchanged
 
 
 def _is_said(value: _Value, kind: _Kind, text: str, begin: int, end: int) -> bool:

@@ -1,4 +1,4 @@
-"""The installation's Ed25519 key (RFC 8032), which signs the audit chain."""
+"""Ed25519 keys (RFC 8032): the installation's, which signs the audit chain, and those of people who approve."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature
@@ -22,8 +23,35 @@ from cryptography.hazmat.primitives.serialization import (
 from orchestrator.errors import AuditError
 
 
-def load_private_key(path: Path) -> Ed25519PrivateKey:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyWords:
+    """How messages call a key, and what its owner can do about it."""
+
+    name: str
+    if_seen: str
+    """Others may have read it."""
+    if_none: str
+    """The file holds no key."""
+
+
+AUDIT_KEY = KeyWords(
+    name="the audit key",
+    if_seen="make a new home, or `chmod 600` it",
+    if_none="restore it from a copy, or move the audit folder aside",
+)
+PERSONAL_KEY = KeyWords(
+    name="the key",
+    if_seen="`chmod 600` it, or make another one if somebody has read it, and name that in the policy",
+    if_none="give the file that `openssl genpkey -algorithm ed25519 -out FILE` makes",
+)
+
+
+def load_private_key(path: Path, words: KeyWords = AUDIT_KEY) -> Ed25519PrivateKey:
     """The key in a PEM file that only its owner can read.
+
+    Args:
+        path: Of the file.
+        words: For messages.
 
     Raises:
         AuditError: It cannot be read, others may read it, or it holds no such key.
@@ -34,18 +62,18 @@ def load_private_key(path: Path) -> Ed25519PrivateKey:
             found = os.fstat(descriptor).st_mode
             pem = file.read(4096) if stat.S_ISREG(found) else b""
     except OSError as error:
-        msg = f"cannot read the audit key {path}: {error.strerror}"
+        msg = f"cannot read {words.name} {path}: {error.strerror}"
         raise AuditError(msg) from error
     if found & 0o077:
         mode = f"{stat.S_IMODE(found):04o}"
-        msg = f"the audit key {path} has mode {mode}, so others may have it; make a new home, or `chmod 600` it"
+        msg = f"{words.name} {path} has mode {mode}, so others may have it; {words.if_seen}"
         raise AuditError(msg)
     try:
         key = load_pem_private_key(pem, password=None)
     except ValueError as error:
-        raise AuditError(_no_key(path)) from error
+        raise AuditError(_no_key(path, words)) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise AuditError(_no_key(path))
+        raise AuditError(_no_key(path, words))
     return key
 
 
@@ -113,5 +141,5 @@ def is_signed(key: Ed25519PublicKey, digest: str, signature: str) -> bool:
     return True
 
 
-def _no_key(path: Path) -> str:
-    return f"{path} holds no Ed25519 private key in PEM; restore it from a copy, or move the audit folder aside"
+def _no_key(path: Path, words: KeyWords) -> str:
+    return f"{path} holds no Ed25519 private key in PEM; {words.if_none}"

@@ -97,8 +97,8 @@ def test_what_has_a_name_that_is_no_text_is_never_shown(
     ):
         assert not database.query(sql, attempt_id="escape").is_ok
     told = "\n".join(database.description.dropped)
-    assert r"table secret\\xff\\xfe: its name is no text in UTF-8" in told
-    assert "columns person: 1 whose names are no text in UTF-8 are left out" in told
+    assert r"table secret\\xff\\xfe: it has a name that is no text in UTF-8" in told
+    assert "columns person: 1 with a name that is no text in UTF-8: left out, since no rule can name them" in told
     assert "view looking: " in told
     assert CANARY.encode() not in mounted_file(sandbox, database.digest)
 
@@ -119,6 +119,28 @@ def test_a_name_that_only_looks_like_another_one_is_hidden_where_anything_is(
     assert r"person.sec\u200bret may not be read: data rule 1, sec\u200bret has characters" in refused.message
     assert [table.name for table in hiding.description.schema.tables] == ["person"]
     assert CANARY.encode() not in mounted_file(sandbox, hiding.digest)
+
+
+def test_values_of_what_is_hidden_do_not_come_out_of_generated_columns_however_they_are_written(
+    opened: Opened, sandbox: DockerSandbox, tmp_path: Path
+) -> None:
+    script = f"""
+        CREATE TABLE t(id INTEGER PRIMARY KEY, secret TEXT, "" TEXT, a TEXT AS (\ufeffsecret),
+            b TEXT AS (lower(\n\v\ufeffsecret)), c TEXT AS (""), d AS (id + 1));
+        CREATE TABLE u(id, "" TEXT, c TEXT AS (upper("")), d AS (id + 1)); CREATE TABLE w(id, secret);
+        INSERT INTO t(id, secret, "") VALUES (1, '{CANARY}', '{CANARY}'); INSERT INTO u(id, "") VALUES (1, '{CANARY}');
+        CREATE VIEW joined AS SELECT id FROM u \ufeffNATURAL JOIN w;
+    """
+    database = opened(HIDING, made(tmp_path / "odd.sqlite", script))
+    schema = {table.name: [c.name for c in table.columns] for table in database.description.schema.tables}
+    assert schema == {"t": ["id"], "u": ["id", "d"], "w": ["id"]}
+    refused = database.query("SELECT a FROM t", attempt_id="hiding")
+    assert refused.status is QueryStatus.REFUSED
+    assert "column t.a: needs t.*" in refused.message
+    assert "columns u: 1 with no name: left out, since no rule can name them" in database.description.dropped
+    content = mounted_file(sandbox, database.digest)
+    assert CANARY.encode() not in content
+    assert CANARY.upper().encode() not in content
 
 
 # Views

@@ -110,38 +110,6 @@ def test_a_check_says_what_the_policy_says_and_runs_nothing(command: CommandLine
     assert (unknown.code, document.refused_by, document.reason) == (1, "sqlite", "no such column: nope")
 
 
-def test_a_question_about_a_hidden_column_is_answered_with_a_word_on_it_that_no_model_sees(
-    command: CommandLine, demo: Demo
-) -> None:
-    ask = ("sql", "ask", "What is the e-mail of the customers in Oslo who blorp?", "--db", str(demo.database), *SMALL)
-    ended = command.call(*ask, "--policy", "web_shop", "--explain")
-    assert ended.code == 0, ended.err
-    assert ended.out.startswith("Policy web_shop keeps back what the question calls 'e-mail': customers.email")
-    assert "(data rule 1, redact *.email" in ended.out.splitlines()[0]
-    assert "Words of the question that the model passed over: 'e-mail', 'blorp'." in ended.out
-    document = SqlAnswerDocument.model_validate_json(command.call(*ask, "--policy", "web_shop", "--json").out)
-    assert [one.words for one in document.withheld] == ["e-mail"]
-    assert ("customers", "email") in {(one.table, one.column) for one in document.withheld[0].columns}
-    assert document.unplaced == ["e-mail", "blorp"]
-    assert "email" not in document.sql.lower()
-    plain = [part.replace("e-mail", "email") for part in ask]
-    open_to_all = SqlAnswerDocument.model_validate_json(command.call(*plain, "--json").out)
-    assert (open_to_all.withheld, open_to_all.unplaced) == ([], ["blorp"])
-
-
-def test_a_doubtful_answer_and_a_misspelt_rule_are_said(command: CommandLine, demo: Demo, tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "policies" / "web_shop.yaml").read_text()
-    policy = tmp_path / "own.yaml"
-    policy.write_text(text.replace('      - "*.email"', '      - "customer.phone"\n      - "*.email"'))
-    ask = ("sql", "ask", "Qwzx blorp fnord?", "--db", str(demo.database), "--policy", str(policy), *SMALL)
-    ended = command.call(*ask)
-    assert "`redact customer.phone` names nothing in database 'web_shop'" in ended.err
-    assert "Doubtful: the critic gives it" in ended.out
-    document = SqlAnswerDocument.model_validate_json(command.call(*ask, "--json").out)
-    assert not document.confident
-    assert document.confidence < 8
-
-
 def test_a_bench_judges_gold_as_100_percent_and_changes_no_database(
     command: CommandLine, undisturbed: dict[str, Any], left: Callable[[str], int]
 ) -> None:
@@ -182,6 +150,24 @@ def test_a_bench_that_has_ended_still_counts_its_containers(command: CommandLine
     assert again.code == 0, again.err
     assert again.document == undisturbed
     assert again.document["containers_left"] == 0
+
+
+def test_a_bench_whose_budget_covers_no_first_round_is_refused_and_not_kept(
+    command: CommandLine, bench: tuple[str, ...], undisturbed: dict[str, Any]
+) -> None:
+    before = command.runs()
+    assert undisturbed["run"] in before
+    poor = command.call(*bench, "--budget-tokens", "600", "--json")
+    assert poor.code == 4, poor.err
+    message = poor.document["error"]["message"]
+    found = re.search(
+        r"tokens per question, the share of each of 6 is 100; .* or more \((\d+) is surely enough", message
+    )
+    assert found is not None, message
+    assert command.runs() == before
+    enough = command.call(*bench, "--budget-tokens", found[1], "--methods", "majority", "--json")
+    assert enough.code == 0, enough.err
+    assert enough.document["not_reached"] == {"majority": 0}
 
 
 def test_a_bench_without_anything_to_evaluate_is_wrong_input(command: CommandLine, demo: Demo, tmp_path: Path) -> None:

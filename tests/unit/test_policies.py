@@ -129,7 +129,19 @@ def test_what_is_no_mapping_is_refused(text: str) -> None:
 
 
 def test_a_missing_field_is_named() -> None:
-    assert "name is missing; add it" in refusal(GOOD.replace("name: p\n", ""))
+    said = refusal(GOOD.replace("name: p\n", ""))
+    assert said == "team.yaml: name is missing; add it; a policy stands alone: copy policies/default.yaml and change it"
+
+
+def test_a_part_of_a_policy_is_told_that_it_is_none() -> None:
+    said = refusal("release: {approvals: 0}\n")
+    assert [field for field in ("version", "name", "purposes") if f"{field} is missing" in said] == [
+        "version",
+        "name",
+        "purposes",
+    ]
+    assert said.count("a policy stands alone: copy policies/default.yaml and change it") == 1
+    assert "stands alone" not in refusal(GOOD + "data: [{deny: [person]}]\n")
 
 
 def test_a_mount_must_fit_its_purpose() -> None:
@@ -219,7 +231,7 @@ def test_explain_says_what_each_data_rule_keeps_back_and_grants() -> None:
         ),
         (
             "One result holds at most 10 rows and 2 KiB, what is over it is cut and flagged; one query computes for at"
-            " most 2.5 s."
+            " most 1.25 s if it was generated, and a gold query for 2.5 s."
         ),
     )
     assert second.words[0] == "Of every database that no rule before it names, all tables and views may be read."

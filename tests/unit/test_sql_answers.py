@@ -1,19 +1,34 @@
-"""What `sql ask` says beside an answer: what the policy keeps back of the question, and words it passed over."""
+"""What `sql ask` says beside an answer: what is kept back or passed over, and what makes an answer doubtful."""
 
 from __future__ import annotations
 
-from orchestrator.cli.sql_answers import answer_parts, passed_over
+import sys
+from typing import Any
+
+import pytest
+
+from orchestrator.bootstrap.sql.confidence import is_confident
+from orchestrator.bootstrap.sql.withheld import Withheld
+from orchestrator.cli.sql_answers import answer_parts, nothing_passed_over
+from orchestrator.cli.sql_ask import tell
 from orchestrator.cli.sql_documents import HiddenColumn, SqlAnswerDocument, WithheldWords
 from orchestrator.cli.sql_summaries import usage_document
+from orchestrator.cli.terminal import Terminal
 from orchestrator.domain.conversation import Usage
+from orchestrator.domain.data_access import Hidden
+from orchestrator.methods.evosql import Event, Progress
+
+KEPT_BACK = Withheld(words="email", columns=(Hidden(table="customers", column="email", rule="data rule 1"),))
 
 
 def columns(*names: str, rule: str = "data rule 1, redact *.email") -> list[HiddenColumn]:
     return [HiddenColumn(table=name.split(".")[0], column=name.split(".")[1], rule=rule) for name in names]
 
 
-def document(*withheld: WithheldWords, unplaced: list[str] | None = None, answered: bool = True) -> SqlAnswerDocument:
-    return SqlAnswerDocument(
+def document(
+    *withheld: WithheldWords, unplaced: list[str] | None = None, answered: bool = True, **more: Any
+) -> SqlAnswerDocument:
+    shown = SqlAnswerDocument(
         question="What is the email of Ann?",
         database="shop",
         digest="sha256:0",
@@ -31,6 +46,7 @@ def document(*withheld: WithheldWords, unplaced: list[str] | None = None, answer
         supporting=3,
         of_best=3,
         confidence=9,
+        threshold=8,
         confident=True,
         doubts=[],
         model="offline",
@@ -45,6 +61,7 @@ def document(*withheld: WithheldWords, unplaced: list[str] | None = None, answer
         usage=usage_document(Usage()),
         explanation=None,
     )
+    return SqlAnswerDocument.model_validate({**shown.model_dump(), **more})
 
 
 def text(shown: SqlAnswerDocument) -> str:
@@ -73,9 +90,59 @@ def test_of_many_columns_a_few_are_named_and_of_several_rules_each() -> None:
     )
 
 
-def test_words_that_the_model_passed_over_are_listed_or_said_to_be_unknown() -> None:
-    assert passed_over(document(unplaced=["email", "live"])) == [
-        "Words of the question that the model passed over: 'email', 'live'."
-    ]
-    assert passed_over(document(unplaced=[])) == ["The model passed over no word of the question."]
-    assert passed_over(document(unplaced=None)) == []
+def test_words_that_the_model_passed_over_are_always_listed_as_far_as_it_says() -> None:
+    shown = text(document(unplaced=["live"]))
+    assert "\n\nWords of the question that the model passed over: 'live'.\n\nFound in" in shown
+    assert "passed over" not in text(document(unplaced=[])) + text(document(unplaced=None))
+    assert nothing_passed_over(document(unplaced=[])) == ["The model passed over no word of the question."]
+    assert nothing_passed_over(document(unplaced=["live"])) == nothing_passed_over(document(unplaced=None)) == []
+
+
+def test_a_doubtful_answer_says_everything_that_speaks_against_it() -> None:
+    one = WithheldWords(words="email", columns=columns("customers.email"))
+    shown = text(document(one, unplaced=["email", "live", "employees", "blorp"], confident=False))
+    doubt = next(line for line in shown.splitlines() if line.startswith("Doubtful: "))
+    assert doubt == (
+        "Doubtful: the policy keeps back what the question calls 'email'; "
+        "the query may have nothing to do with 'employees', 'blorp'."
+    )
+    low = text(document(confident=False, confidence=4.5, doubts=["no column fits", "no row comes"]))
+    assert "\nDoubtful: the critic gives it 4.5 of 10: no column fits; no row comes.\n" in low
+    assert "Doubtful" not in text(document(unplaced=["live"]))
+    assert "Doubtful" not in text(document(one, answered=False, confident=False, confidence=-1))
+
+
+@pytest.mark.parametrize(("confident", "ending"), [(True, "agreed with confidence;"), (False, "agreed;")])
+def test_the_closing_line_counts_in_words_and_never_contradicts_the_doubt(confident: bool, ending: str) -> None:
+    shown = text(document(confident=confident, confidence=9 if confident else 3))
+    assert f"Found in 1 round with 3 candidates: the best candidates {ending} 3 of the best 3 give" in shown
+    assert "Policy web_shop keeps back 4 columns." in shown
+    several = text(document(rounds=2, candidates=1, hidden=1, answered=False, confident=False))
+    assert "Looked for in 2 rounds with 1 candidate: " in several
+    assert "Policy web_shop keeps back 1 column." in several
+
+
+@pytest.mark.parametrize(
+    ("confidence", "withheld", "unplaced", "confident"),
+    [
+        (8.0, (), (), True),
+        (8.0, (), None, True),
+        (8.0, (), ("live", "Placed"), True),
+        (7.5, (), (), False),
+        (9.5, (), ("live", "employees"), False),
+        (10.0, (KEPT_BACK,), (), False),
+    ],
+)
+def test_an_answer_is_confident_only_where_nothing_speaks_against_it(
+    confidence: float, withheld: tuple[Withheld, ...], unplaced: tuple[str, ...] | None, confident: bool
+) -> None:
+    assert is_confident(confidence, 8, withheld=withheld, unplaced=unplaced) is confident
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_steps_are_told_on_a_terminal_only(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    tell(Terminal(), Progress(event=Event.PROPOSED, question="ask", method="", round=0))
+    assert capsys.readouterr().err == ("round 0: proposed and run\n" if is_terminal else "")

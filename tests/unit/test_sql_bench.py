@@ -230,16 +230,20 @@ def test_progress_counts_questions_and_strict_answers(
     lines = ProgressLines(Terminal(), BENCH)
     for progress in (table, lines):
         progress.start(begun)
-        progress.total(8, 2)
-        for outcome in outcomes:
+        progress.total(6, iter(outcomes[:2]))
+        for outcome in outcomes[2:]:
             progress.outcome(outcome)
     right = sum(Metric.STRICT in outcome.answers[Method.MAJORITY] for outcome in outcomes)
     told = capsys.readouterr().err.splitlines()
-    assert "8 questions can be evaluated, 2 of them are answered already" in told
-    assert told[-1].startswith("8 of 8 questions after ")
+    tokens = sum(outcome.spent.input_tokens + outcome.spent.output_tokens for outcome in outcomes)
+    assert "6 questions can be evaluated, 2 of them are answered already" in told
+    assert told[-1].startswith("6 of 6 questions after ")
+    assert "strict so far: " in told[-1]
     assert f"majority {100 * right / 6:.1f} %" in told[-1]
+    assert told[-1].endswith(f"; {tokens} tokens")
     Console(file=screen, width=200).print(table.drawn())
-    assert "8/8" in screen.getvalue()
+    assert "6/6" in screen.getvalue()
+    assert str(tokens) in screen.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -131,8 +131,10 @@ def test_settings_are_given_by_option_or_by_name() -> None:
         settings_of({}, ["temperature=NaN"])
 
 
-def test_methods_stand_in_one_order_each_once() -> None:
-    assert methods_of(["majority", "evosql", "majority"]) == (Method.EVOSQL, Method.MAJORITY)
+def test_methods_stand_in_one_order_and_are_given_once() -> None:
+    assert methods_of(["majority", "evosql"]) == (Method.EVOSQL, Method.MAJORITY)
+    with pytest.raises(InputError, match="method 'evosql' is given twice; give it once"):
+        methods_of(["evosql", "majority", "evosql"])
     with pytest.raises(InputError, match="no method is given"):
         methods_of([])
 

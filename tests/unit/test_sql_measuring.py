@@ -20,10 +20,12 @@ from orchestrator.bootstrap.sql.gold import run_gold
 from orchestrator.bootstrap.sql.outcomes import Method
 from orchestrator.bootstrap.sql.results import read_bench
 from orchestrator.bootstrap.sql.running import END_KEY, Opened, Watch, shorter_limits, start
+from orchestrator.cli.documents import RunsDocument
 from orchestrator.cli.sql_bench_parts import bench_end_parts, headline
 from orchestrator.cli.sql_endings import explained
 from orchestrator.cli.sql_progress import BENCH, ProgressLines
 from orchestrator.cli.sql_summaries import bench_document
+from orchestrator.cli.summaries import run_entry, runs_rows
 from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.domain.budgets import Budget
 from orchestrator.domain.data_access import DataRule
@@ -194,7 +196,7 @@ def test_figures_say_how_many_questions_the_budget_did_not_reach(
     run_id, journal = bench.begun()
     lines = ProgressLines(Terminal(), BENCH)
     lines.start(Begun(run_id="r", choices=bench.choices, settings=SETTINGS, questions=6))
-    lines.total(6, 0)
+    lines.total(6, ())
     with journal:
         for outcome in bench.run(journal, bench.configuration(budget=Budget(tokens=100))):
             lines.outcome(outcome)
@@ -204,11 +206,14 @@ def test_figures_say_how_many_questions_the_budget_did_not_reach(
     assert document["not_reached"] == {method.value: 6 for method in Method}
     out = call("show", run_id)[1]
     assert "not reached by the budget" in out
-    assert "6, of which the budget reached 0" in out
+    assert "0; 6 that the budget did not reach count as wrong" in out
     assert "The budget did not reach 6 of 6 questions under any method" in out.rstrip().splitlines()[-1]
     code, _, err = call("resume", run_id)
     assert code == 4
-    assert "these figures say little of the methods" in err
+    assert "these figures say little of the methods. They are final" in err
+    store = RunStore(bench.home)
+    table = runs_rows(RunsDocument(runs=[run_entry(store, info) for info in store.list()]))
+    assert table.rows[0][list(table.columns).index("quality")] == "- (budget reached 0 of 6)"
 
 
 def test_a_bench_ends_with_its_headline_and_the_way_to_the_rest(bench: Bench) -> None:

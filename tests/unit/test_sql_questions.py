@@ -63,6 +63,9 @@ def test_a_question_is_shown_with_what_was_asked_answered_judged_and_spent(bench
     assert evosql.query.status == "ok"
     assert evosql.query.rows
     assert evosql.right == []
+    assert evosql.difference
+    told = call("show", run_id, question.id)[1]
+    assert f"Against the gold result: {'; '.join(evosql.difference)}." in told
     assert evosql.ending in {"stable", "rounds"}
     assert len(evosql.after_rounds) in {1, 2}
     assert document.candidates["strict"].of == 3
@@ -145,6 +148,35 @@ def test_tables_name_the_questions_that_are_left_out_and_the_way_to_those_that_f
     out = call("show", run_id)[1]
     assert f"1: {bench.data.questions[0].id}" in out
     assert out.rstrip().splitlines()[-1].startswith("EvoSQL is right on ")
+
+
+def test_an_answer_that_is_right_has_no_difference_and_one_that_is_not_says_which(bench: Bench, call: Call) -> None:
+    third = bench.data.questions[2]
+    assert third.gold is not None
+    run_id, journal = bench.begun()
+    configuration = bench.configuration(methods=(Method.MAJORITY,))
+    configuration.generator._golds[third.text] = "SELECT * FROM customers LIMIT 0"  # type: ignore[attr-defined]
+    with journal:
+        bench.run(journal, configuration)
+    found = [answer for q in bench.data.questions for answer in shown(call, run_id, q.id).answers]
+    assert {"strict" in one.right for one in found} == {True, False}
+    assert [not one.difference for one in found] == ["strict" in one.right for one in found]
+    (wrong,) = shown(call, run_id, third.id).answers
+    assert wrong.difference[0].startswith("no rows, where ")
+
+
+def test_a_list_without_questions_is_a_sentence(bench: Bench, call: Call) -> None:
+    run_id, journal = bench.begun()
+    configuration = bench.configuration()
+    with journal:
+        bench.run(journal, configuration)
+    assert json.loads(call("show", run_id, "--questions", "failed", "--json")[1])["questions"] == []
+    code, out, _ = call("show", run_id, "--questions", "failed")
+    assert code == 0
+    assert out.splitlines() == [
+        f"Questions that EvoSQL did not get right (strict): none of run {run_id}.",
+        f"`evolvarium show {run_id} --questions all` lists every question.",
+    ]
 
 
 def test_a_question_that_the_budget_did_not_reach_says_so(bench: Bench, call: Call) -> None:

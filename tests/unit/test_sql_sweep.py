@@ -301,10 +301,15 @@ def test_what_a_sweep_is_no_use_for_is_said_in_one_line(
         ("datasets: [{kind: spider}]", "`datasets.0.root` is missing"),
         ("datasets: [{kind: oracle, root: x}]", "must be 'bird', 'spider' or 'jsonl'"),
         ("datasets: [{kind: bird, root: x}, {kind: bird, root: y}]", "give one of them a `name`"),
-        ("datasets: [{kind: bird, root: x}]\nbase: {gamma: 1}", "gamma` is not a key that is known here"),
-        ("datasets: [{kind: bird, root: x}]\ngrid: {payload: [0]}", "payload` is 0: must be at least 1"),
+        (
+            "datasets: [{kind: bird, root: x}]\nbase: {gamma: 1}",
+            "`base`: there is no setting 'gamma'; did you mean 'tim",
+        ),
+        ("datasets: [{kind: bird, root: x}]\ngrid: {tau: [8]}", "`grid`: there is no setting 'tau'; did you mean 'con"),
+        ("datasets: [{kind: bird, root: x}]\nvariants: [{}, {tau: 8}]", "`variants.1`: there is no setting 'tau'; did"),
+        ("datasets: [{kind: bird, root: x}]\ngrid: {payload: [0]}", "`grid.payload` is 0: must be at least 1"),
         ("datasets: [{kind: bird, root: x}]\ngrid: {payload: []}", "`grid.payload` is []"),
-        ("datasets: [{kind: bird, root: x}]\nvariants: [{rounds: many}]", "rounds` is 'many'"),
+        ("datasets: [{kind: bird, root: x}]\nvariants: [{rounds: many}]", "`variants.0.rounds` is 'many'"),
         ("datasets: [{kind: bird, root: x}]\ngrid: {seed: [" + "1, " * 1000 + "2]}", "at most 1000"),
         ("datasets: [{kind: bird, root: x}]\ncritics: 2", "`critics` is not a key"),
     ],
@@ -427,6 +432,10 @@ def test_a_file_is_needed_and_its_data_are_looked_for_beside_it(call: Call, tmp_
     code, _, err = call("sql", "sweep", str(path))
     assert code == 2
     assert str(tmp_path / "nowhere") in err
+    assert "give --data DIR, the folder that 'nowhere' lies in" in err
+    code, _, err = call("sql", "sweep", str(path), "--data", str(tmp_path))
+    assert code == 2
+    assert "without --data" not in err
 
 
 def test_the_example_is_a_sweep_with_the_paper_s_directions() -> None:

@@ -30,6 +30,7 @@ from orchestrator.runtime.user_files import kind_at, read_tree, write_file
 _MAX_BYTES = MAX_TREE_BYTES + (32 << 20)
 _MAX_FILES = MAX_FILES + 64
 _APPROVALS = TypeAdapter(list[Approval])
+_AGAIN = "get it again from whoever exported it, or export it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ def read_release(folder: Path) -> Release:
     for path in sorted({*found, *manifest.files}):
         if found.get(path) != manifest.files.get(path):
             what = "is missing" if path not in found else "was added" if path not in manifest.files else "was changed"
-            msg = f"package {str(folder)!r}: {path!r} {what} since it was exported; export it again"
+            msg = f"package {str(folder)!r}: {path!r} {what} since it was exported; {_AGAIN}"
             raise InputError(msg)
     return Release(folder=folder, manifest=manifest, package=_package(folder, manifest, files), approvals=approvals)
 
@@ -168,10 +169,10 @@ def _manifest(folder: Path, content: bytes) -> ReleaseManifest:
     try:
         manifest = ReleaseManifest.model_validate_json(content)
     except ValidationError as error:
-        msg = f"{folder / MANIFEST}: {complaint(error.errors(include_url=False)[0])}; export the package again"
+        msg = f"{folder / MANIFEST}: {complaint(error.errors(include_url=False)[0])}; {_AGAIN}"
         raise InputError(msg) from error
     if manifest.content() != content:
-        msg = f"{folder / MANIFEST} was changed since it was exported; export the package again"
+        msg = f"{folder / MANIFEST} was changed since it was exported; {_AGAIN}"
         raise InputError(msg)
     return manifest
 
@@ -186,8 +187,7 @@ def _package(folder: Path, manifest: ReleaseManifest, files: Mapping[str, bytes]
         raise InputError(msg) from error
     if package.digest != manifest.package:
         msg = (
-            f"package {str(folder)!r}: the manifest names {manifest.package}, the files give {package.digest}; "
-            "export it again"
+            f"package {str(folder)!r}: the manifest names {manifest.package}, the files give {package.digest}; {_AGAIN}"
         )
         raise InputError(msg)
     return package

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
-from orchestrator.bootstrap.sql.choices import QUERY_SECONDS, Layout, SqlBudget
+from orchestrator.bootstrap.sql.choices import QUERY_SECONDS, Layout, PathText, SqlBudget
 from orchestrator.domain.policies import Runtime
 from orchestrator.errors import InputError
 from orchestrator.methods.robophd.settings import Settings, Strategy
-from orchestrator.runtime.complaints import complaint
+from orchestrator.runtime.complaints import complaint, reason
 from orchestrator.runtime.strict_yaml import MAX_BYTES, load_yaml, shown
-from orchestrator.runtime.user_files import read_file
+from orchestrator.runtime.user_files import kind_at, read_file
 
 Share = Annotated[int, Field(ge=1, le=1000)]
 _MAX_PAPER_BYTES = 1 << 20
@@ -33,9 +34,9 @@ class DatasetChoice(_Section):
     """Questions and databases."""
 
     kind: Layout
-    root: Annotated[str, Field(min_length=1)]
+    root: PathText
     """Its folder; of `jsonl` also the list itself."""
-    questions: Annotated[str, Field(min_length=1)] | None = None
+    questions: PathText | None = None
     """Name of the list of questions; None: the kind's own."""
     databases: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """Only questions of these; None: of all."""
@@ -97,11 +98,16 @@ class EvolveFile(_Wanted):
         return self
 
 
-def load_file(path: Path) -> tuple[EvolveChoices, dict[str, Any]]:
+def load_file(path: Path, instead: Mapping[str, Any] = {}) -> tuple[EvolveChoices, dict[str, Any]]:
     """What a configuration file asks for, and the fields of the settings it gives; paths are relative to its folder.
 
+    Args:
+        path: Of the file.
+        instead: Fields of the choices that count instead of the file's.
+
     Raises:
-        InputError: The file cannot be read, is not strict YAML or asks for something unknown; the message says where.
+        InputError: The file cannot be read, is not strict YAML, asks for something unknown, or names paths where
+            nothing lies, which are told all at once.
     """
     raw = _read(path, MAX_BYTES, "the configuration", "a YAML file")
     document = load_yaml(raw, str(path))
@@ -117,17 +123,40 @@ def load_file(path: Path) -> tuple[EvolveChoices, dict[str, Any]]:
     except ValidationError as error:
         raise InputError(f"{path}: {_complaints(error)}") from error
     folder = path.absolute().parent  # the record must mean the same wherever the run is resumed
-    fields = dict(file.settings)
-    if file.papers:
-        fields[_PAPERS] = tuple(read_paper(folder / one) for one in file.papers)
     choices = EvolveChoices.model_validate(file.model_dump(exclude={"settings", "papers"}))
-    return choices.model_copy(
-        update={
-            "datasets": tuple(one.model_copy(update={"root": str(folder / one.root)}) for one in choices.datasets),
-            "packages": tuple(str(folder / one) for one in choices.packages),
-            "policy": policy_given(choices.policy, folder),
-        }
-    ), fields
+    whole = {
+        "datasets": tuple(one.model_copy(update={"root": str(folder / one.root)}) for one in choices.datasets),
+        "packages": tuple(str(folder / one) for one in choices.packages),
+        "policy": policy_given(choices.policy, folder),
+    }
+    choices = EvolveChoices.model_validate({**choices.model_dump(), **whole, **instead})
+    papers = [folder / one for one in file.papers]
+    _require_paths(path, choices, papers)
+    fields = dict(file.settings)
+    if papers:
+        fields[_PAPERS] = tuple(map(read_paper, papers))
+    return choices, fields
+
+
+def _require_paths(file: Path, choices: EvolveChoices, papers: Sequence[Path]) -> None:
+    """See that something lies at every path, so that one look tells all that is missing."""
+    named = [
+        *(("the data set", Path(one.root)) for one in choices.datasets),
+        *(("the package", Path(one)) for one in choices.packages),
+        *(("the policy", Path(one)) for one in (choices.policy,) if "/" in one),
+        *(("the paper", one) for one in papers),
+    ]
+    missing = [f"cannot read {what} {str(place)!r}" for what, place in named if _is_missing(place)]
+    if missing:
+        msg = f"{file}: {'; '.join(missing)}: nothing lies there; what a file names is looked for from its own folder"
+        raise InputError(msg)
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        return kind_at(path) == 0
+    except OSError:
+        return False  # something is wrong with it, which whoever reads it says better
 
 
 def policy_given(name: str, folder: Path) -> str:
@@ -191,6 +220,11 @@ def _validated(fields: Mapping[str, Any]) -> Settings:
         raise InputError(msg) from error
 
 
+def _complaint(detail: ErrorDetails) -> str:
+    """What is wrong with one key or, where it is about several of them, the reason alone."""
+    return complaint(detail) if detail["loc"] else reason(detail)
+
+
 def _require_known(name: str) -> None:
     known = setting_names()
     if name == _PAPERS:
@@ -203,9 +237,18 @@ def _require_known(name: str) -> None:
     if below:
         msg = f"setting {name!r} has parts; give one of {', '.join(below)}"
         raise InputError(msg)
+    if name.partition(".")[0] in EvolveFile.model_fields.keys() - Settings.model_fields.keys():
+        msg = (
+            f"{name!r} is no setting but a key of the configuration file, beside its `settings`; give it in --config "
+            "FILE"
+        )
+        raise InputError(msg)
     same_end = [one for one in known if one.rpartition(".")[2] == name.rpartition(".")[2]]
     close = next(iter(same_end or get_close_matches(name, [*known, *weights], n=1)), None)
-    meant = "" if close is None else f" did you mean {close!r}?"
+    meant = "" if close in (None, _STRATEGIES) else f" did you mean {close!r}?"
+    if name.startswith(f"{_STRATEGIES}."):
+        msg = f"there is no setting {shown(name)};{meant} the strategies are {', '.join(Strategy)}"
+        raise InputError(msg)
     msg = f"there is no setting {shown(name)};{meant} docs/robophd.md lists them all"
     raise InputError(msg)
 
@@ -238,7 +281,7 @@ def _complaints(error: ValidationError) -> str:
     """All of them in one message, the first of many."""
     details = error.errors(include_url=False)
     more = f"; and {len(details) - _TOLD} more" if len(details) > _TOLD else ""
-    return "; ".join(complaint(detail) for detail in details[:_TOLD]) + more
+    return "; ".join(map(_complaint, details[:_TOLD])) + more
 
 
 def _read(path: Path, limit: int, what: str, wanted: str) -> bytes:

@@ -17,6 +17,8 @@ from orchestrator.methods.robophd.questions import DataView, QuestionView
 from orchestrator.search.sampling import DatabaseSplit, split_databases
 from orchestrator.sql.normalisation import normalise
 
+_LAYOUT_IS_GIVEN_BY = "--{0} on the command line, or `kind: {0}` in a configuration file"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolveData:
@@ -58,7 +60,7 @@ def load_evolve_data(choices: EvolveChoices) -> EvolveData:
     Raises:
         InputError: Something is missing or malformed, or two data sets have a database of the same name.
     """
-    loaded = [load_data(_bench_choices(one), layout_is_given_by="kind {}") for one in choices.datasets]
+    loaded = [load_data(_bench_choices(one), layout_is_given_by=_LAYOUT_IS_GIVEN_BY) for one in choices.datasets]
     names = _names(choices.datasets)
     paths: dict[str, Path] = {}
     for data in loaded:

@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.bootstrap.release.folders import read_release
 from orchestrator.domain.agent_packages import AgentPackage
 from orchestrator.domain.candidates import MAX_FILES, MAX_TREE_BYTES
+from orchestrator.domain.releases import MANIFEST
 from orchestrator.errors import InputError
 from orchestrator.methods.robophd.members import check_initial_id
 from orchestrator.methods.robophd.naive import NAIVE, naive_package
-from orchestrator.runtime.user_files import read_tree
+from orchestrator.runtime.user_files import kind_at, read_tree
 
 
 def load_package(folder: Path) -> AgentPackage:
-    """The package in a folder.
+    """The package in a folder: as it is, or as `evolvarium export` wrote it.
 
     Raises:
-        InputError: It cannot be read, or is no package; the message names the folder.
+        InputError: It cannot be read, is no package, or was changed since it was exported; the message names the
+            folder.
     """
+    try:
+        if kind_at(folder / MANIFEST):
+            return read_release(folder).package
+    except OSError as error:
+        msg = f"cannot read the package {str(folder)!r}: {error.strerror}; give a folder made by `export`"
+        raise InputError(msg) from error
     try:
         return AgentPackage.load(read_tree(folder, max_files=MAX_FILES, max_bytes=MAX_TREE_BYTES))
     except OSError as error:

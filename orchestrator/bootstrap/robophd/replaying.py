@@ -77,7 +77,10 @@ def replay_evolution(places: Places, name: str, watch: Watch) -> Replayed:
         data = load_evolve_data(choices)
         split = data.split(split_seed(settings, earlier), choices.shares)
         _require_same_inputs(header, data, split, policy)
-        watch.on_start(Begun(run_id=run_id, choices=choices, settings=settings, split=split))
+        select_questions = len(data.of(split.select))
+        watch.on_start(
+            Begun(run_id=run_id, choices=choices, settings=settings, split=split, select_questions=select_questions)
+        )
         recorded = _Recorded(journal)
         ledger = Ledger(Budget(usd=choices.budget.usd, tokens=choices.budget.tokens))
         evaluable = [one for one in data.of((*split.evolve, *split.select)) if _is_evaluable(journal, one)]

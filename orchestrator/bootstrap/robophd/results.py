@@ -25,6 +25,7 @@ from orchestrator.bootstrap.robophd.records import (
 from orchestrator.domain.conversation import Reply, Usage
 from orchestrator.domain.records import from_record
 from orchestrator.evaluation.sql_judge import GOLD, Gold, Standing, read_gold
+from orchestrator.methods.robophd.keys import journal_name
 from orchestrator.methods.robophd.members import Member, load_members
 from orchestrator.methods.robophd.run import RUN_END, select_key
 from orchestrator.methods.robophd.settings import Settings
@@ -41,6 +42,8 @@ from orchestrator.search.paired import PairedDifference, paired_difference
 from orchestrator.search.streams import stream
 
 _ROLES = {"it": "evolver", "hybrid": "hybrid", "answer": "answerer"}
+_FINAL = "final"
+"""In the place of a role, what answers and analyses on the final databases took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +130,8 @@ class EvolutionResults:
     """Likewise."""
     finals: tuple[FinalScore, ...]
     spent: Mapping[str, tuple[int, Usage]]
-    """Role to (requests, usage), from the replies that were recorded; lost calls are only in a live ledger."""
+    """Role to (requests, usage), from the replies that were recorded; lost calls are only in a live ledger. `final` is
+    all that was asked on the final databases, whatever the role."""
 
     @property
     def standings(self) -> dict[str, int]:
@@ -196,7 +200,7 @@ def _results(
         champion=None if end is None else end.champion,
         ending=None if end is None else end.ending,
         finals=_finals(journal),
-        spent=_spent(journal),
+        spent=_spent(journal, header),
     )
 
 
@@ -268,11 +272,17 @@ def _finals(journal: Journal) -> tuple[FinalScore, ...]:
     return tuple(found)
 
 
-def _spent(journal: Journal) -> dict[str, tuple[int, Usage]]:
+def _spent(journal: Journal, header: Mapping[str, Any]) -> dict[str, tuple[int, Usage]]:
+    final = set(header["data"]["final"])
+    names = {
+        "answer": {journal_name(id_) for _, id_, database in header["questions"] if database in final},
+        "hybrid": set(map(journal_name, final)),
+    }
     spent: dict[str, tuple[int, Usage]] = {}
     for start, role in _ROLES.items():
         for key, record in journal.records(start):
             if "/request/" in key and "reply" in record:
-                requests, usage = spent.get(role, (0, Usage()))
-                spent[role] = (requests + 1, usage + from_record(Reply, record["reply"]).usage)
-    return spent
+                about = _FINAL if key.split("/")[2] in names.get(start, ()) else role
+                requests, usage = spent.get(about, (0, Usage()))
+                spent[about] = (requests + 1, usage + from_record(Reply, record["reply"]).usage)
+    return dict(sorted(spent.items(), key=lambda one: one[0] == _FINAL))

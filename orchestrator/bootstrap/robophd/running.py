@@ -49,6 +49,8 @@ class Begun:
     choices: EvolveChoices
     settings: Settings
     split: DatabaseSplit
+    select_questions: int
+    """On the databases that the champion is chosen by, whether they can be evaluated or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +167,15 @@ def performed(
         EvolvariumError: As `begin_evolution`.
     """
     site = site.of_run(run_id)
-    watch.on_start(Begun(run_id=run_id, choices=site.choices, settings=site.settings, split=site.split))
+    watch.on_start(
+        Begun(
+            run_id=run_id,
+            choices=site.choices,
+            settings=site.settings,
+            split=site.split,
+            select_questions=len(site.data.of(site.split.select)),
+        )
+    )
     judge = SqlJudge(journal, dataset=site.data.digest)
     evaluable = evaluable_questions(site, (*site.split.evolve, *site.split.select), judge, watch.note)
     data = data_view(evaluable, site.split)

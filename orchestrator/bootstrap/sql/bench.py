@@ -14,6 +14,7 @@ from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.sql.choices import BenchChoices
 from orchestrator.bootstrap.sql.configurations import Configuration
 from orchestrator.bootstrap.sql.data import load_data
+from orchestrator.bootstrap.sql.first_rounds import require_first_round
 from orchestrator.bootstrap.sql.gold import run_gold
 from orchestrator.bootstrap.sql.header import bench_header, read_header, require_same
 from orchestrator.bootstrap.sql.question_texts import texts_bytes
@@ -38,11 +39,13 @@ def begin_bench(places: Places, choices: BenchChoices, settings: Settings, watch
     """Measure a data set from the beginning.
 
     Raises:
+        BudgetExhausted: The budget covers no question's first round; nothing is kept.
         EvolvariumError: As `running.begin`.
     """
     data = load_data(choices)
 
     def header(opened: Sequence[Opened], journal: Journal) -> Mapping[str, Any]:
+        require_first_round(choices.budget, opened, [settings])
         texts = journal.put_blob(texts_bytes(data.questions))
         return bench_header(choices, settings, data, opened[0].conditions, texts)
 
@@ -85,9 +88,8 @@ def _perform(bench: Opened, run_id: str, journal: Journal, watch: Watch[Begun]) 
         critic=bench.critic,
         budget=bench.choices.budget.share(len(evaluable)),
     )
-    watch.on_total(
-        len(evaluable), sum(recorded(journal, question, configuration) is not None for question in evaluable)
-    )
+    before = (recorded(journal, question, configuration) for question in evaluable)
+    watch.on_total(len(evaluable), (outcome for outcome in before if outcome is not None))
     evaluate(
         evaluable,
         configuration,

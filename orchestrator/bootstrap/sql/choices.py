@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from orchestrator.bootstrap.sql.outcomes import Method
 from orchestrator.domain.budgets import Budget
@@ -32,6 +32,17 @@ _PAPER = {
 """What the paper calls a setting."""
 QUERY_SECONDS = 30.0
 """The paper's; a policy's data rule may grant less."""
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        msg = "a path holds no NUL character"
+        raise ValueError(msg)
+    return text
+
+
+PathText = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
+"""A path in a file of ours; whether something is there, shows later."""
 
 
 class Layout(StrEnum):
@@ -95,16 +106,20 @@ class BenchChoices(CommonChoices):
 
 
 def methods_of(names: Sequence[str]) -> tuple[Method, ...]:
-    """Methods by name, in the order of `Method`, each once.
+    """Methods by name, in the order of `Method`.
 
     Raises:
-        InputError: There is none of a name, or Best-of-K lacks the evolution it chooses from.
+        InputError: There is none of a name, one is given twice, or Best-of-K lacks the evolution it chooses from.
     """
     known = [method.value for method in Method]
     for name in names:
         if name not in known:
             msg = f"no method {name!r}; there are {', '.join(known)}"
             raise InputError(msg)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        msg = f"method {twice!r} is given twice; give it once"
+        raise InputError(msg)
     found = tuple(method for method in Method if method.value in names)
     if not found:
         msg = f"no method is given; there are {', '.join(known)}"
@@ -148,11 +163,16 @@ def _assigned(assignment: str) -> tuple[str, str]:
         msg = f"setting {shown(assignment)} is not NAME=VALUE, for instance rounds=2; there are {', '.join(known)}"
         raise InputError(msg)
     if name not in known:
-        close = _PAPER.get(name.lower()) or next(iter(get_close_matches(name, known, n=1)), None)
-        meant = "" if close is None else f" did you mean {close!r}?"
-        msg = f"there is no setting {shown(name)};{meant} there are {', '.join(known)}"
-        raise InputError(msg)
+        raise InputError(no_setting(name))
     return name, text.strip()
+
+
+def no_setting(name: str) -> str:
+    """That there is no setting of a name, and which one may be meant."""
+    known = list(Settings.model_fields)
+    close = _PAPER.get(name.lower()) or next(iter(get_close_matches(name, known, n=1)), None)
+    meant = "" if close is None else f" did you mean {close!r}?"
+    return f"there is no setting {shown(name)};{meant} there are {', '.join(known)}"
 
 
 def _value(text: str) -> Any:  # noqa: ANN401 - any JSON value

@@ -14,6 +14,7 @@ from orchestrator.domain.sql import QueryResult
 from orchestrator.domain.sql_results import result_from_bytes
 from orchestrator.errors import RunStateError
 from orchestrator.ports import Journal
+from orchestrator.sql.differences import difference
 
 _SQL = "/sql/"
 """In the journal between a question's key and the name of one different query of it."""
@@ -37,6 +38,8 @@ class OneQuestion:
     """None: the run was made by a version that did not keep it."""
     answers: Mapping[Method, QueryResult | None]
     """What running each method's answer gave; None: it held no query."""
+    differences: Mapping[Method, tuple[str, ...]]
+    """How these differ from the gold result, in words that give away no value; row order counts, as in `strict`."""
     ran: Sequence[Ran]
     """Every different query that was run, in order."""
     gold: Ran | None
@@ -58,10 +61,12 @@ def read_question(view: BenchView, journal: Journal, name: str, *, with_gold: bo
     """
     measured = _find(view, name)
     texts = view.header.get("texts")
+    answers = _answers(journal, measured.outcome)
     return OneQuestion(
         measured=measured,
         text=None if texts is None else read_texts(journal, texts).get(name),
-        answers=_answers(journal, measured.outcome),
+        answers=answers,
+        differences=_differences(journal, measured, answers),
         ran=[
             Ran(sql=str(record["sql"]), result=_result(journal, str(record["result"])))
             for _, record in journal.records(measured.key + _SQL)
@@ -87,6 +92,19 @@ def _answers(journal: Journal, outcome: Outcome | None) -> dict[Method, QueryRes
     return {
         method: None if one.result is None else _result(journal, one.result)
         for method, one in (outcome.predictions.items() if outcome is not None else ())
+    }
+
+
+def _differences(
+    journal: Journal, measured: Measured, answers: Mapping[Method, QueryResult | None]
+) -> dict[Method, tuple[str, ...]]:
+    digest = None if measured.gold is None else measured.gold.result
+    gold = None if digest is None else _result(journal, digest)
+    if gold is None or not gold.is_ok:
+        return {}
+    return {
+        method: ("no candidate held a query",) if result is None else difference(result, gold, ordered=True)
+        for method, result in answers.items()
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -46,8 +46,9 @@ class Watch(Generic[BegunT]):
     """Told what takes a while, and what may be other than it was meant."""
     on_start: Callable[[BegunT], object]
     """Told once the run can be resumed."""
-    on_total: Callable[[int, int], object]
-    """Told how many questions, or evolutions of questions, are to be answered, and how many of them are already."""
+    on_total: Callable[[int, Iterable[Outcome]], object]
+    """Told how many questions, or evolutions of questions, are to be answered, and what came of those that are already:
+    one at a time, for all of them together may be large."""
     on_outcome: Callable[[Outcome], object]
     """Told what one of them came to; from several threads."""
     on_event: Callable[[Progress], object] = lambda _: None

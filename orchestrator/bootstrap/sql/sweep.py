@@ -14,6 +14,7 @@ from typing import Any
 from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.sql.configurations import Configuration
 from orchestrator.bootstrap.sql.data import view_of
+from orchestrator.bootstrap.sql.first_rounds import require_first_round
 from orchestrator.bootstrap.sql.gold import run_gold
 from orchestrator.bootstrap.sql.outcomes import Method, Outcome, outcome_of
 from orchestrator.bootstrap.sql.questions import Follow, evaluate_all
@@ -64,10 +65,13 @@ def begin_sweep(places: Places, file: SweepFile, choices: SweepChoices, watch: W
     """Make a sweep from the beginning.
 
     Raises:
+        BudgetExhausted: The budget covers no evolution's first round; nothing is kept.
         EvolvariumError: As `running.begin`.
     """
 
     def header(opened: Sequence[Opened], _: Journal) -> Mapping[str, Any]:
+        trials = trials_of(file.expanded())
+        require_first_round(choices.budget, opened, [trial.settings for trial in trials])
         return sweep_header(file, choices, opened)
 
     def perform(opened: Sequence[Opened], run_id: str, journal: Journal) -> Mapping[str, Any]:
@@ -147,7 +151,7 @@ def measure(
     parts = [_part(one, number, labels[number], journal, watch) for number, one in enumerate(opened)]
     evolutions = len(trials) * sum(len(part.evaluable) for part in parts)
     budget = header.choices.budget.share(evolutions)
-    watch.on_total(evolutions, sum(1 for _ in _outcomes(parts, trials)))
+    watch.on_total(evolutions, (outcome for _, outcome in _outcomes(parts, trials)))
     for label, part in zip(labels, parts, strict=True):
         watch.note(f"answering {len(part.evaluable)} questions of {label}, {len(trials)} evolutions of each")
         evaluate_all(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from orchestrator.bootstrap.sql.choices import Layout
+from orchestrator.bootstrap.sql.choices import Layout, PathText, no_setting
 from orchestrator.errors import InputError
 from orchestrator.methods.evosql import Settings
 from orchestrator.methods.evosql.grid import MAX_VARIANTS, Variant, crossed, paper_catalogue, variants_of
@@ -27,9 +27,9 @@ class SweepDataset(BaseModel):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.-]{0,31}$")] | None = None
     """In tables and figures; None: that of its kind."""
     kind: Layout
-    root: Annotated[str, Field(min_length=1)]
+    root: PathText
     """Its folder, below `--data`; of `jsonl` also the list itself."""
-    questions: Annotated[str, Field(min_length=1)] | None = None
+    questions: PathText | None = None
     """Name of the list of questions; None: the kind's own."""
     databases: Annotated[list[str], Field(min_length=1)] | None = None
     """Only questions of these; None: of all."""
@@ -111,6 +111,29 @@ def load_sweep(path: Path) -> SweepFile:
     return parse_sweep(raw, str(path))
 
 
+def _require_settings(file: SweepFile) -> None:
+    """See that everything that is called a setting is one, place by place.
+
+    Raises:
+        InputError: One is not, or has a value out of its range; the message names the place.
+    """
+    places = {"base": file.base}
+    for name, values in file.grid.items():
+        places |= {f"grid.{name}.{number}": {name: value} for number, value in enumerate(values)}
+    places |= {f"variants.{number}": variant for number, variant in enumerate(file.variants)}
+    for place, fields in places.items():
+        where = "grid" if place.startswith("grid.") else place
+        for name in fields:
+            if name not in Settings.model_fields:
+                msg = f"`{where}`: {no_setting(name)}"
+                raise InputError(msg)
+        try:
+            Settings.model_validate(fields)
+        except ValidationError as error:
+            msg = complaint(error.errors(include_url=False)[0], below=where)
+            raise InputError(msg) from error
+
+
 def parse_sweep(raw: bytes, source: str) -> SweepFile:
     """The sweep in YAML text; otherwise as `load_sweep`.
 
@@ -124,10 +147,10 @@ def parse_sweep(raw: bytes, source: str) -> SweepFile:
         raise InputError(msg)
     try:
         file = SweepFile.model_validate(document)
+        _require_settings(file)
         file.expanded()
     except ValidationError as error:
-        below = "" if error.title == SweepFile.__name__ else "base, grid or variants"
-        msg = f"{source}: " + "; ".join(complaint(detail, below=below) for detail in error.errors()[:5])
+        msg = f"{source}: " + "; ".join(complaint(detail) for detail in error.errors()[:5])
         raise InputError(msg) from error
     except InputError as error:
         msg = f"{source}: {error}"

@@ -135,6 +135,9 @@ class Settings(_Section):
     @model_validator(mode="after")
     def _papers_are_there(self) -> Self:
         if self.schedule.strategies.get(Strategy.RESEARCH_DRIVEN, 0) > 0 and not self.papers:
-            msg = "the strategy research-driven needs papers; give at least one, or set its weight to 0"
+            msg = (
+                "the strategy research-driven needs papers; name files under `papers:` in a --config file, or set its "
+                "weight to 0"
+            )
             raise ValueError(msg)
         return self

@@ -24,6 +24,8 @@ MAX_LIST_BYTES = 256 << 20
 """Of a file of questions or tables."""
 MAX_TEXT_BYTES = 4 << 20
 """Of a description."""
+MAX_NAME_BYTES = 255
+"""In UTF-8; file systems take no more."""
 _ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
 _SHOWN_CHARACTERS = 80
 Model = TypeVar("Model", bound=BaseModel)
@@ -33,8 +35,8 @@ class DataFolder:
     """The folder a data set lies in."""
 
     def __init__(self, root: Path) -> None:
-        if not root.is_dir():
-            msg = f"{str(root)!r} is not a folder; give the folder of the data set"
+        if not os.path.isdir(root):  # noqa: PTH112 - Path.is_dir fails where a name is too long
+            msg = f"{shown(str(root))} is not a folder; give the folder of the data set"
             raise InputError(msg)
         self.root = root
         self._real = root.resolve()
@@ -44,13 +46,13 @@ class DataFolder:
         """Something below the root by its name on each level, exactly or else without regard to case.
 
         Raises:
-            InputError: A name is none (`check_name`), or what is there leads out of the folder.
+            InputError: A name is none (`check_name`) or cannot be looked for, or what is there leads out of the folder
+                or in a circle.
         """
         path = self.root
         for name in names:
             check_name(name, str(self.root))
-            exact = path / name
-            found = exact if exact.exists() else next((e for e in entries(path) if _same(e.name, name)), None)
+            found = _entry(path, name)
             if found is None:
                 return None
             path = found
@@ -86,15 +88,30 @@ class DataFolder:
         return "sha256:" + hashlib.sha256(manifest).hexdigest()
 
     def _check_inside(self, path: Path) -> None:
-        if not path.resolve().is_relative_to(self._real):
+        try:
+            real = path.resolve()
+        except (OSError, RuntimeError) as error:  # the second is what pathlib makes of a circle
+            msg = f"{str(path)!r} is a link that leads nowhere or in a circle; put the file itself into the data set"
+            raise InputError(msg) from error
+        if not real.is_relative_to(self._real):
             msg = f"{str(path)!r} leads out of {str(self.root)!r}; put the file itself into the data set"
             raise InputError(msg)
 
 
 def entries(folder: Path) -> Iterator[Path]:
-    """What a folder holds, in the order of the names, without what macOS adds to archives."""
-    if folder.is_dir():
-        yield from sorted(e for e in folder.iterdir() if e.name != "__MACOSX" and not e.name.startswith("."))
+    """What a folder holds, in the order of the names, without what macOS adds to archives.
+
+    Raises:
+        InputError: It cannot be listed.
+    """
+    if not folder.is_dir():
+        return
+    try:
+        found = sorted(e for e in folder.iterdir() if e.name != "__MACOSX" and not e.name.startswith("."))
+    except OSError as error:
+        msg = f"cannot list {str(folder)!r}: {error.strerror}; make it readable"
+        raise InputError(msg) from error
+    yield from found
 
 
 def check_name(name: str, where: str) -> str:
@@ -113,7 +130,9 @@ def check_name(name: str, where: str) -> str:
 
 def is_name(name: str) -> bool:
     """Whether it can be the name of one file or folder of a data set."""
-    return 0 < len(name) <= 200 and not name.startswith(".") and name.isprintable() and not set(name) & {"/", "\\"}
+    if not 0 < len(name) <= 200 or name.startswith(".") or not name.isprintable() or set(name) & {"/", "\\"}:
+        return False
+    return len(name.encode()) <= MAX_NAME_BYTES
 
 
 def decode(raw: bytes) -> str:
@@ -193,6 +212,18 @@ def shown(value: object) -> str:
     """A value for a message."""
     text = repr(value[:_SHOWN_CHARACTERS] if isinstance(value, str) else value)
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
+
+
+def _entry(folder: Path, name: str) -> Path | None:
+    exact = folder / name
+    try:
+        if exact.exists():
+            return exact
+    except OSError as error:
+        reason = f"{error.strerror}; use shorter names, or make it readable"
+        msg = f"cannot look for {shown(name)} in {str(folder)!r}: {reason}"
+        raise InputError(msg) from error
+    return next((e for e in entries(folder) if _same(e.name, name)), None)
 
 
 def _same(name: str, other: str) -> bool:

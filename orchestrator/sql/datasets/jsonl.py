@@ -124,7 +124,7 @@ def _database(folder: DataFolder, name: str, where: str) -> Path | None:
         raise InputError(msg)
     choices = [parts, *([*parts[:-1], parts[-1] + suffix] for suffix in SUFFIXES)]
     choices += [[*parts, parts[-1] + suffix] for suffix in SUFFIXES]
-    found = (folder.find(*choice) for choice in choices)
+    found = (folder.find(*choice) for choice in choices if is_name(choice[-1]))  # a suffix can make it too long
     return next((path for path in found if path is not None and path.is_file()), None)
 
 

@@ -10,7 +10,7 @@ from orchestrator.domain.sql import Question
 from orchestrator.errors import InputError
 from orchestrator.sql.datasets.dataset import Dataset, Descriptions, check_ids, folded, listed
 from orchestrator.sql.datasets.descriptions import merged, read_descriptions, read_tables
-from orchestrator.sql.datasets.folder import DataFolder, check_name, entries
+from orchestrator.sql.datasets.folder import DataFolder, check_name, entries, is_name
 
 SUFFIXES = (".sqlite", ".db", ".sqlite3")
 
@@ -101,5 +101,6 @@ def _first(folder: DataFolder, names: Sequence[str]) -> Path | None:
 
 
 def _database(folder: DataFolder, place: Path, name: str) -> Path | None:
-    found = (folder.find(place.name, name, name + suffix) for suffix in SUFFIXES)
+    names = filter(is_name, (name + suffix for suffix in SUFFIXES))  # a suffix can make it too long
+    found = (folder.find(place.name, name, file) for file in names)
     return next((path for path in found if path is not None and path.is_file()), None)

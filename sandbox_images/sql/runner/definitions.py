@@ -1,4 +1,8 @@
-"""The tokens of a CREATE statement: enough to see which names a definition holds, and to leave comments out."""
+"""The tokens of a CREATE statement: enough to see which names a definition holds, and to leave comments out.
+
+They are those of SQLite's `sqlite3GetToken` (`tokenize.c`), for which every character beyond ASCII is a letter, but
+for U+FEFF, which is white space where a token begins.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,20 @@ from itertools import pairwise
 
 from survey import fold, quoted
 
+_BYTE_ORDER_MARK = "\ufeff"
 _TOKEN = re.compile(
-    r"""(?P<space>[ \t\n\f\r]+)
-      | (?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))
+    r"""(?P<space>[ \t\n\f\r][ \t\n\v\f\r]*|\ufeff)
+      | (?P<comment>--[^\n]*|/\*(?!\Z).*?(?:\*/|\Z))
       | (?P<string>'(?:[^']|'')*')
       | (?P<name>"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\])
       | (?P<number>\.?[0-9][0-9A-Za-z_.]*)
       | (?P<word>[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*)
-      | (?P<mark>.)""",
+      | (?P<mark>["'`[].*|.)""",
     re.DOTALL | re.VERBOSE,
 )
 _PLAIN_TYPE = re.compile(r"[A-Za-z_]\w*(?: [A-Za-z_]\w*)*(?: ?\(\d{1,9}(?:, ?\d{1,9})?\))?", re.ASCII)
+_NUMBER = re.compile(r"0[xX][0-9A-Fa-f_]+|(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][0-9_]*)?")
+_MARKS = frozenset("()+-*/%=<>!|&~,.;")
 _CLOSING = {'"': '"', "`": "`", "[": "]"}
 _CONSTANTS = frozenset({"null", "true", "false", "current_time", "current_date", "current_timestamp"})
 COLLATIONS = frozenset({"binary", "nocase", "rtrim"})
@@ -66,6 +73,31 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(word for token in tokens(text) if (word := token.identifier) is not None)
 
 
+def names_of(text: str) -> frozenset[str]:
+    """The same words, and what every string holds, since SQLite takes a string for the name of a table, too."""
+    return frozenset(name for token in tokens(text) if (name := _declared(token)) is not None)
+
+
+def is_certain(text: str) -> bool:
+    """Whether no SQLite can find other tokens in it than `tokens` does.
+
+    It holds nothing that is no SQL, and no U+FEFF outside quotes and comments, which SQLite has not always taken for
+    white space.
+    """
+    before = ""
+    for token in tokens(text):
+        if token.kind in ("space", "word") and _BYTE_ORDER_MARK in token.text:
+            return False
+        if token.kind == "mark" and token.text not in _MARKS:
+            return False
+        if token.kind == "number" and not _NUMBER.fullmatch(token.text):
+            return False
+        if before == "number" and token.kind == "word":
+            return False
+        before = token.kind
+    return True
+
+
 def column_definitions(sql: str) -> Mapping[str, tuple[Token, ...]]:
     """Folded name to the tokens after it, of every part between the outer parentheses of a CREATE TABLE.
 
@@ -105,7 +137,7 @@ def collation_of(definition: tuple[Token, ...]) -> str | None:
 
 def plain_value(text: str) -> bool:
     """Whether a default is one plain value, with nothing beside it."""
-    parts = list(tokens(text.strip()))
+    parts = list(tokens(text.strip(" \t\n\v\f\r")))
     if parts and parts[0].text in ("+", "-"):
         return len(parts) == 2 and parts[1].kind == "number"
     if len(parts) == 2 and fold(parts[0].text) == "x":

@@ -90,7 +90,7 @@ def _answer(channel: Channel, frame: Frame, source: Path, target: Path, pruned: 
         if len(body) > SURVEY_BYTES:
             msg = f"its schema takes {len(body)} bytes, over {SURVEY_BYTES}"
             raise Unsuitable(msg)
-        channel.send({"type": "surveyed", "unnamed_columns": sum(table.unnamed for table in tables)}, body)
+        channel.send({"type": "surveyed", "unnamed_columns": sum(len(table.unnamed) for table in tables)}, body)
         return
     keep = _checked(frame.head.get("keep"))
     if keep is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,10 +13,11 @@ from definitions import (
     affinity,
     collation_of,
     column_definitions,
+    is_certain,
     plain_value,
     words_of,
 )
-from survey import Column, ForeignKey, Index, Table, fold
+from survey import Column, ForeignKey, Index, Table, fold, name_of
 
 MOST_ORDERED_COLUMNS = 1900
 """Of a table whose rows have to be put in order: SQLite orders by 2000 terms at most, and some are for types."""
@@ -93,7 +95,8 @@ def plan(tables: Sequence[Table], keep: Mapping[str, Sequence[str]]) -> tuple[li
             dropped.append(["table", table.name, "virtual tables and what they are stored in are left out"])
             continue
         if table.unnamed:
-            dropped.append(["columns", table.name, f"{table.unnamed} whose names are no text in UTF-8 are left out"])
+            which = ", ".join(f"{count} with {fault}" for fault, count in Counter(table.unnamed).items())
+            dropped.append(["columns", table.name, f"{which}: left out, since no rule can name them"])
         kept = tuple(_kept_columns(table, frozenset(keep[table.name]), dropped))
         if kept:
             columns[table.name] = kept
@@ -111,7 +114,7 @@ def _can_be_ordered(one: Plan, dropped: Dropped) -> bool:
 
 def _kept_columns(table: Table, wanted: frozenset[str], dropped: Dropped) -> Iterator[Column]:
     """The wanted columns but those that are computed from others which are left out, or cannot be seen to be."""
-    definitions = column_definitions(table.sql)
+    definitions = column_definitions(table.sql) if is_certain(table.sql) else {}
     hidden = {fold(column.name) for column in table.columns if column.name not in wanted}
     missing: dict[str, str] = {}
     changed = True
@@ -133,11 +136,13 @@ def _kept_columns(table: Table, wanted: frozenset[str], dropped: Dropped) -> Ite
 
 
 def _dependence(name: str, hidden: set[str], definitions: Mapping[str, tuple[Token, ...]]) -> str | None:
-    """What a generated column needs that is left out, or may be; None: nothing."""
+    """What a generated column needs that is left out, or may be; `*`: it may be anything; None: nothing."""
     definition = definitions.get(name)
     if definition is None:  # not understood
         return "*"
     words = {word for token in definition if (word := token.identifier) is not None}
+    if any(name_of(word.encode()) is None for word in words):  # of a column that is not even among the hidden ones
+        return "*"
     return min(words & (hidden | ROW_NUMBERS), default=None)
 
 

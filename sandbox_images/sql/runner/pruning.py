@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from definitions import words_of
+from definitions import names_of
 from plans import Dropped
-from survey import MAX_NAME_CHARACTERS, fold, name_of, opened, text_of
+from survey import fold, name_fault, name_of, opened, text_of
 from trial import View, try_all
 
 _SHOWN_CHARACTERS = 100
@@ -49,7 +49,7 @@ def prune(source: Path) -> Dropped:
     entries = _entries(source)
     dropped: Dropped = []
     unnamed = [entry for entry in entries if name_of(entry.raw) is None]
-    dropped += [[entry.kind, _shown(entry.raw), _name_fault(entry.raw)] for entry in unnamed]
+    dropped += [[entry.kind, _shown(entry.raw), f"it has {name_fault(entry.raw)}"] for entry in unnamed]
     _delete(source, unnamed)
     views = {str(name_of(entry.raw)): entry for entry in entries if entry.kind == "view" and name_of(entry.raw)}
     tried = try_all(source, [View(name=name, words=entry.words - {fold(name)}) for name, entry in views.items()])
@@ -79,7 +79,7 @@ def _entries(source: Path) -> list[_Entry]:
             kind=_OWNERS[kind],
             raw=name if isinstance(name, bytes) else b"",
             rows=(row, *owned.get(name, ())),
-            words=words_of(text_of(sql) or "") if isinstance(sql, bytes) and _OWNERS[kind] == "view" else frozenset(),
+            words=names_of(text_of(sql) or "") if isinstance(sql, bytes) and _OWNERS[kind] == "view" else frozenset(),
         )
         for row, kind, name, _, sql in schema
         if kind in _OWNERS
@@ -96,13 +96,6 @@ def _delete(source: Path, entries: Iterable[_Entry]) -> None:
         connection.execute("BEGIN")
         connection.executemany("DELETE FROM sqlite_master WHERE rowid = ?", rows)
         connection.execute("COMMIT")
-
-
-def _name_fault(raw: bytes) -> str:
-    text = text_of(raw)
-    if text is None:
-        return "its name is no text in UTF-8"
-    return f"its name has over {MAX_NAME_CHARACTERS} characters" if text else "it has no name"
 
 
 def _shown(raw: bytes) -> str:

@@ -91,8 +91,8 @@ class Table:
     without_rowid: bool
     strict: bool
     columns: tuple[Column, ...]
-    unnamed: int
-    """Columns whose names nobody can name."""
+    unnamed: tuple[str, ...]
+    """Of each column that nobody can name, what it has for a name, as `name_fault` says it."""
     foreign_keys: tuple[ForeignKey, ...]
     indexes: tuple[Index, ...]
 
@@ -217,7 +217,7 @@ def _read(
         without_rowid=without_rowid,
         strict=strict,
         columns=columns,
-        unnamed=len(visible) - len(columns),
+        unnamed=tuple(name_fault(row[1]) for row in visible if name_of(row[1]) is None),
         foreign_keys=tuple(_foreign_keys(connection, schema, name)) if kind == "table" else (),
         indexes=tuple(_indexes(connection, schema, name)) if kind == "table" else (),
     )
@@ -273,6 +273,14 @@ def name_of(raw: bytes | None) -> str | None:
     """The name that a query can write; None: there is none."""
     text = text_of(raw)
     return None if text is None or not 0 < len(text) <= MAX_NAME_CHARACTERS else text
+
+
+def name_fault(raw: bytes | None) -> str:
+    """What something has for a name that nobody can name."""
+    text = text_of(raw)
+    if text is None:
+        return "a name that is no text in UTF-8"
+    return f"a name of over {MAX_NAME_CHARACTERS} characters" if text else "no name"
 
 
 def text_of(raw: bytes | None) -> str | None:

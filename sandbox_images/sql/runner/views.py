@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from definitions import without_comments, words_of
+from definitions import is_certain, names_of, without_comments
 from plans import Dropped, Plan
 from survey import Table, fold, quoted
 
@@ -97,7 +97,7 @@ def _fault(
 ) -> str | None:
     """Why a view cannot be kept; None: nothing speaks against it."""
     if view.unnamed:
-        return "has a column whose name is no text in UTF-8"
+        return f"has a column with {view.unnamed[0]}"
     if reads is None or not view.sql:
         return "does not work"
     hidden = [column.name for column in view.columns if column.name not in wanted]
@@ -109,10 +109,19 @@ def _fault(
                 return f"needs {known[table].name}.{column}" if column else f"needs {known[table].name}"
         elif table.startswith(_OWN) or (column and table not in _FUNCTIONS):
             return f"needs {table}"
-    # Which columns a NATURAL JOIN compares, the authorizer does not hear.
-    words = words_of(view.sql)
-    joined = sorted(words & cut)
-    return f"has a NATURAL JOIN, and {joined[0]} lacks columns" if "natural" in words and joined else None
+    return _fault_of_words(view.sql, {table for table, _ in reads}, known, cut)
+
+
+def _fault_of_words(sql: str, tables: set[str], known: Mapping[str, Table], cut: set[str]) -> str | None:
+    """The same, of what the authorizer does not hear: what a NATURAL JOIN compares, and columns without a name."""
+    if cut and not is_certain(sql):
+        return "has characters that SQLite may read in several ways"
+    names = names_of(sql)
+    joined = sorted(names & cut)
+    if "natural" in names and joined:
+        return f"has a NATURAL JOIN, and {joined[0]} lacks columns"
+    nameless = sorted(table for table in tables & known.keys() if "no name" in known[table].unnamed)
+    return f"may need a column of {known[nameless[0]].name} that has no name" if nameless and "" in names else None
 
 
 def _reads(connection: sqlite3.Connection, view: str) -> Reads | None:

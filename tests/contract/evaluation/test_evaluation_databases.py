@@ -228,7 +228,7 @@ def test_an_import_is_remembered_until_its_volume_is_gone_or_the_record_is_damag
     assert len(sandbox.opened) == 2
     assert (again.digest, again.description, again.access) == (first.digest, first.description, first.access)
     (record,) = (tmp_path / "home" / "databases").iterdir()
-    for damage in (b"", b"{}", record.read_bytes().replace(b'"format":2', b'"format":1'), b"\xff"):
+    for damage in (b"", b"{}", record.read_bytes().replace(b'"format":3', b'"format":2'), b"\xff"):
         record.write_bytes(damage)
         assert open_database(sandbox).digest == first.digest
     assert len(sandbox.opened) == 2 + 4 * 2

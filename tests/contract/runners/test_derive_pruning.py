@@ -170,10 +170,10 @@ def test_what_has_a_name_that_no_rule_can_name_is_left_out(
     script += 'CREATE VIEW window AS SELECT a FROM "zzzz"; CREATE VIEW fine AS SELECT a FROM plain;'
     if encoding == "UTF-8":
         found = derive(script, keep, (b"zzzz", b"zz\xff\xfe"))
-        assert found.dropped[(kind, r"zz\\xff\\xfe")] == "its name is no text in UTF-8"
+        assert found.dropped[(kind, r"zz\\xff\\xfe")] == "it has a name that is no text in UTF-8"
     else:  # SQLite makes text of whatever it reads there, but a name may be too long
         found = derive(script.replace("zzzz", "z" * 1001), keep)
-        assert found.dropped[(kind, "z" * 100)] == "its name has over 1000 characters"
+        assert found.dropped[(kind, "z" * 100)] == "it has a name of over 1000 characters"
     assert found.surveyed == {"plain": ["a"], "fine": ["a"]}
     assert ("view", "window") in found.dropped
     assert found.names - {"fine"} == {"plain", "ip"}
@@ -192,7 +192,8 @@ def test_columns_that_no_rule_can_name_are_counted_and_left_out(derive: Derive, 
     found = derive(script, keep, (b"zzzz", b"zz\xff\xfe"))
     assert found.surveyed == {"t": ["a"], "v": ["a"]}
     assert found.unnamed_columns == 2
-    assert found.dropped[("columns", "t")] == "1 whose names are no text in UTF-8 are left out"
+    told = "1 with a name that is no text in UTF-8: left out, since no rule can name them"
+    assert found.dropped[("columns", "t")] == told
     assert ("v" in keep) == (("view", "v") in found.dropped)
     assert found.ask("SELECT * FROM t") == [(1,)]
     assert b"canary" not in found.path.read_bytes()

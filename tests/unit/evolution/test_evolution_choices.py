@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from orchestrator.bootstrap.models import find_model
-from orchestrator.bootstrap.robophd.choices import EvolveChoices, load_file, setting_names, settings_from
+from orchestrator.bootstrap.robophd.choices import (
+    DatasetChoice,
+    EvolveChoices,
+    load_file,
+    setting_names,
+    settings_from,
+)
+from orchestrator.bootstrap.sql.choices import Layout
 from orchestrator.cli.evolution_options import assigned
 from orchestrator.domain.policies import Runtime
 from orchestrator.errors import InputError
@@ -34,6 +41,10 @@ DATA = "datasets: [{kind: bird, root: bird}]\n"
 
 
 def write(folder: Path, text: str) -> Path:
+    for name in ("bird", "x", "spider", "lists", "packages/careful"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name in ("lists/questions.jsonl", "own.yaml"):
+        (folder / name).touch()
     path = folder / "evolution.yaml"
     path.write_text(text)
     return path
@@ -64,6 +75,7 @@ def test_a_file_says_all_of_it_and_its_paths_hold_wherever_a_run_is_resumed(
     ("text", "told"),
     [
         ("", "begins with `datasets`"),
+        ('datasets: [{kind: jsonl, root: "a\\0"}]\n', "a path holds no NUL character"),
         ("- 1\n", "begins with `datasets`"),
         ("settings: {seed: 1}\n", "`datasets` is missing"),
         ("datasets: []\n", "`datasets`"),
@@ -101,6 +113,33 @@ def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
     assert str(error.value).endswith("; and 2 more")
 
 
+def test_all_paths_where_nothing_lies_are_told_at_once(tmp_path: Path) -> None:
+    text = (
+        "datasets: [{kind: bird, root: gone/bird}, {kind: spider, root: spider}]\n"
+        "packages: [packages/careful, gone/package]\npolicy: gone.yaml\npapers: [gone.txt, own.yaml]\n"
+    )
+    path = write(tmp_path, text)
+    with pytest.raises(InputError) as error:
+        load_file(path)
+    missing = [
+        ("data set", "gone/bird"),
+        ("package", "gone/package"),
+        ("policy", "gone.yaml"),
+        ("paper", "gone.txt"),
+    ]
+    told = "; ".join(f"cannot read the {what} '{tmp_path / name}'" for what, name in missing)
+    assert str(error.value).startswith(f"{path}: {told}: nothing lies there")
+
+
+def test_a_path_that_is_replaced_need_not_be_there(tmp_path: Path) -> None:
+    path = write(tmp_path, "datasets: [{kind: bird, root: gone}]\npackages: [gone]\nworkers: 3\n")
+    data = DatasetChoice(kind=Layout.BIRD, root=str(tmp_path / "bird"))
+    choices, _ = load_file(path, {"datasets": (data,), "packages": (str(tmp_path / "packages/careful"),)})
+    assert choices.datasets == (data,)
+    assert choices.packages == (str(tmp_path / "packages/careful"),)
+    assert choices.workers == 3
+
+
 def test_a_file_that_is_not_there_is_wrong_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the configuration"):
         load_file(tmp_path / "gone.yaml")
@@ -136,6 +175,17 @@ def test_a_named_setting_counts_instead_of_the_files(tmp_path: Path) -> None:
         (["seed=1e400"], "`seed`"),
         (["schedule.challenger=0.9", "schedule.none=0.2"], "more than 1 together"),
         (["schedule.strategies.research-driven=1"], "needs papers"),
+        (
+            ["schedule.strategies.research-driven=1"],
+            "settings: the strategy research-driven needs papers; name files under `papers:` in a --config file",
+        ),
+        (
+            ["schedule.strategies.luck=1"],
+            ".luck'; the strategies are cross-pollination, refinement, research-driven, error-focused",
+        ),
+        (["shares=[1, 1, 1]"], "'shares' is no setting but a key of the configuration file, beside its `settings`"),
+        (["budget.usd=1"], "'budget.usd' is no setting but a key of the configuration file"),
+        (["evolver=offline"], "'evolver' has parts"),
     ],
 )
 def test_every_mistake_in_a_named_setting_is_told(given: list[str], told: str) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from orchestrator.bootstrap.robophd.choices import DatasetChoice, EvolveChoices
+from orchestrator.bootstrap.robophd.choices import DatasetChoice, EvolveChoices, load_file, settings_from
 from orchestrator.bootstrap.robophd.data import EvolveData, data_view, load_evolve_data, view_of
 from orchestrator.bootstrap.robophd.header import data_record, require_same
 from orchestrator.bootstrap.robophd.site import require_different
 from orchestrator.bootstrap.sql.choices import Layout
 from orchestrator.errors import InputError, RunStateError
+from orchestrator.sql.demo.collections import write_collections
+from tests.command_line import ROOT
 from tests.evolution_data import CANARY, write_list
 from tests.recorded_evolution import RecordedEvolutions
 
@@ -32,6 +35,20 @@ def test_data_sets_of_one_kind_are_kept_apart_by_name(tmp_path: Path) -> None:
     assert data.questions[-1].id == "jsonl-2/theatre-5"
 
 
+def test_the_page_s_small_configuration_runs_on_the_demo_s_collections(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "robophd.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(datasets:\n  - kind: jsonl\n.*?)```", page, re.DOTALL)
+    write_collections(tmp_path / "demo_collections")
+    path = tmp_path / "evolution.yaml"
+    path.write_text(example)
+    choices, fields = load_file(path)
+    data = load_evolve_data(choices)
+    settings = settings_from(fields)
+    split = data.split(settings.seed, choices.shares)
+    assert [len(data.of(part)) for part in dataclasses.astuple(split)] == [6, 6, 6]
+    assert settings.iterations == 2
+
+
 def test_a_database_that_two_data_sets_have_is_refused_with_both_files(tmp_path: Path) -> None:
     one, other = write_list(tmp_path / "a"), write_list(tmp_path / "b", ("museum", "theatre"))
     with pytest.raises(InputError) as error:
@@ -46,6 +63,15 @@ def test_a_database_that_two_data_sets_have_is_refused_with_both_files(tmp_path:
 def test_one_file_under_two_names_could_be_on_both_sides_and_is_refused() -> None:
     with pytest.raises(InputError, match="databases 'a' and 'c' are the same file"):
         require_different({"a": {"source": "1"}, "b": {"source": "2"}, "c": {"source": "1"}})
+
+
+def test_another_layout_is_named_as_both_command_line_and_file_give_it(tmp_path: Path) -> None:
+    path = write_list(tmp_path)
+    wrong = DatasetChoice(kind=Layout.BIRD, root=str(path.parent))
+    with pytest.raises(InputError) as error:
+        load_evolve_data(EvolveChoices(datasets=(wrong,)))
+    assert "is laid out like jsonl, not like bird; give --jsonl " in str(error.value)
+    assert "on the command line, or `kind: jsonl` in a configuration file" in str(error.value)
 
 
 def test_too_few_databases_are_refused(tmp_path: Path) -> None:

@@ -70,6 +70,16 @@ def test_what_happens_all_the_time_is_told_only_after_a_silence() -> None:
     assert len(lines.notes) == 2, "something has just been said"
 
 
+def test_many_answers_outside_the_iterations_are_counted() -> None:
+    lines = Lines()
+    terminal: Any = lines
+    progress = EvolutionProgress(terminal)
+    for done in range(1, 251):
+        progress.event(told(Event.ANSWER, subject="p03", done=done, total=250))
+        progress.event(told(Event.ANSWER, iteration=0, subject="p02", done=done, total=250))
+    assert lines.notes == ["p02 answers: 100 of 250 questions", "p02 answers: 200 of 250 questions"]
+
+
 def test_a_model_cannot_write_to_the_terminal_through_its_description() -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=False, width=200)
@@ -88,9 +98,10 @@ def test_the_beginning_names_the_run_and_what_every_database_is_for() -> None:
     terminal: Any = lines
     choices = EvolveChoices(datasets=(DatasetChoice(kind=Layout.JSONL, root="q.jsonl"),))
     split = DatabaseSplit(evolve=("a", "b"), select=("c",), final=("d",))
-    begun = Begun(run_id="abc", choices=choices, settings=Settings(seed=7), split=split)
+    begun = Begun(run_id="abc", choices=choices, settings=Settings(seed=7), split=split, select_questions=412)
     EvolutionProgress(terminal).start(begun)
     assert lines.notes == [
         "run abc: 30 iterations, seed 7, evolver offline, answers by offline",
         "databases for contests: a, b; to choose the champion by: c; for final figures: d",
+        "selection asks at most 412 questions of every package that competed",
     ]

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from orchestrator.bootstrap.robophd.final import PREFIX, final_key
-from orchestrator.bootstrap.robophd.results import EvolutionResults, read_results
+from orchestrator.bootstrap.robophd.final import PREFIX
+from orchestrator.bootstrap.robophd.results import read_results
 from orchestrator.bootstrap.robophd.scores import read_scores
-from orchestrator.cli.evolution_parts import evolution_parts, final_rows
+from orchestrator.cli.evolution_parts import evolution_parts
 from orchestrator.cli.evolution_summaries import evolution_document
 from orchestrator.cli.terminal import Rows
-from orchestrator.domain.conversation import Usage
-from orchestrator.domain.records import to_record
 from orchestrator.errors import RunStateError
 from orchestrator.methods.robophd.run import RUN, RUN_END
 from orchestrator.search.bradley_terry import QuestionOutcome, fit
 from orchestrator.search.streams import stream
-from tests.memory_journal import MemoryJournal
+from tests.evolution_journal import JournalCopy, copy_of, final_record
 from tests.recorded_evolution import SETTINGS, RecordedEvolutions
 
 ODD: tuple[Any, ...] = (None, 10**30, -1, 1.5, True, "", "x", [], {}, [None], {"": 0})
@@ -40,34 +37,15 @@ def run_id(evolutions: RecordedEvolutions) -> str:
     return evolutions.made()
 
 
-class Copy(MemoryJournal):
-    """A journal in memory whose missing blobs are an error of the run's state, as on the disk."""
-
-    def get_blob(self, digest: str) -> bytes:
-        if digest not in self.blobs:
-            msg = f"there is no blob {digest}"
-            raise RunStateError(msg)
-        return super().get_blob(digest)
-
-    def change(self, key: str, record: Mapping[str, Any]) -> None:
-        self.entries[key] = json.dumps(record)
-
-
 @pytest.fixture
-def journal(evolutions: RecordedEvolutions, run_id: str) -> Copy:
+def journal(evolutions: RecordedEvolutions, run_id: str) -> JournalCopy:
     """A copy that may be changed."""
-    copy = Copy()
-    with evolutions.store.open(run_id, read_only=True) as source:
-        for key, record in source.records():
-            copy.entries[key] = json.dumps(dict(record))
-        for key, record in source.records("package/"):
-            assert key
-            for digest in record["files"].values():
-                copy.put_blob(source.get_blob(digest))
-    return copy
+    return copy_of(evolutions, run_id)
 
 
-def contest(journal: Copy, number: int, rows: Mapping[str, Mapping[str, list[str]]], ratings: dict[str, float]) -> None:
+def contest(
+    journal: JournalCopy, number: int, rows: Mapping[str, Mapping[str, list[str]]], ratings: dict[str, float]
+) -> None:
     """Put a contest by hand: database to question to the packages that had it right."""
     names = list(ratings)
     questions = {name: [[id_, f"group of {id_}"] for id_ in asked] for name, asked in rows.items()}
@@ -92,13 +70,13 @@ SECOND = {"garden": {"a": ["naive", "p02"], "b": ["p02"], "c": ["p02"]}, "harbor
 
 
 @pytest.fixture
-def by_hand(journal: Copy) -> Copy:
+def by_hand(journal: JournalCopy) -> JournalCopy:
     contest(journal, 1, FIRST, {"naive": 1500.0})
     contest(journal, 2, SECOND, {"naive": 1484.0, "p02": 1516.0})
     return journal
 
 
-def test_ratings_and_counts_are_those_of_the_contests(by_hand: Copy) -> None:
+def test_ratings_and_counts_are_those_of_the_contests(by_hand: JournalCopy) -> None:
     results = read_results("r", by_hand)
     rows = {row.member.id: row for row in results.table}
     assert [row.member.id for row in results.table] == ["p02", "naive"]
@@ -108,7 +86,7 @@ def test_ratings_and_counts_are_those_of_the_contests(by_hand: Copy) -> None:
     assert [one.contest.accuracy("naive") for one in results.iterations if one.contest] == [0.5, 0.4]
 
 
-def test_bradley_terry_is_fitted_to_the_questions_that_packages_met_on(by_hand: Copy) -> None:
+def test_bradley_terry_is_fitted_to_the_questions_that_packages_met_on(by_hand: JournalCopy) -> None:
     def outcome(id_: str, right: set[str], wrong: set[str]) -> QuestionOutcome:
         return QuestionOutcome(group=f"group of {id_}", right=frozenset(right), wrong=frozenset(wrong))
 
@@ -133,59 +111,7 @@ def test_bradley_terry_is_fitted_to_the_questions_that_packages_met_on(by_hand: 
     assert low <= found["p02"].rating <= high
 
 
-def final_record(package: str, model: str, right: Mapping[str, bool], groups: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "package": package,
-        "model": model,
-        "questions": {"museum": [[id_, groups[id_], right[id_]] for id_ in right]},
-        "analyses": {"museum": "hybrid" if package == "p02" else "tool"},
-        "requests": 8,
-        "usage": to_record(Usage(input_tokens=900, output_tokens=100, usd=Decimal("0.08"))),
-        "hybrid_usage": to_record(Usage(input_tokens=100, output_tokens=0, usd=Decimal("0.01"))),
-    }
-
-
-def with_finals(journal: Copy, champion: Mapping[str, bool], groups: Mapping[str, str]) -> EvolutionResults:
-    naive = dict.fromkeys(champion, False)
-    journal.change(final_key("p02", "offline"), final_record("p02", "offline", champion, groups))
-    journal.change(final_key("naive", "offline"), final_record("naive", "offline", naive, groups))
-    other = final_record("p02", "offline/effort-0.5", naive, groups)
-    journal.change(final_key("p02", "offline/effort-0.5"), other)
-    return read_results("r", journal)
-
-
-def test_an_advantage_is_paired_by_question_and_resampled_by_group(by_hand: Copy) -> None:
-    always = dict.fromkeys("wxyz", True)
-    results = with_finals(by_hand, always, {id_: id_ for id_ in always})
-    p02, naive = results.finals[0], results.finals[1]
-    all_of_it = results.advantage(p02, naive)
-    assert (all_of_it.difference, all_of_it.low, all_of_it.high, all_of_it.half_width) == (1, 1, 1, 0)
-    half = {"w": True, "x": True, "y": False, "z": False}
-    results = with_finals(by_hand, half, {"w": "1", "x": "1", "y": "2", "z": "2"})
-    found = results.advantage(results.finals[0], results.finals[1])
-    assert (found.difference, found.low, found.high, found.groups) == (0.5, 0, 1, 2)
-    back = results.advantage(results.finals[1], results.finals[0])
-    assert (back.difference, back.low, back.high) == (-0.5, -1, 0)
-
-
-def test_final_scores_compare_packages_under_one_model_and_say_what_a_query_costs(by_hand: Copy) -> None:
-    with_finals(by_hand, {"w": True, "x": False}, {"w": "1", "x": "2"})
-    document = evolution_document(read_results("r", by_hand))
-    p02, naive, other = document.finals
-    assert [(one.package, one.model) for one in (p02, naive, other)] == [
-        ("p02", "offline"),
-        ("naive", "offline"),
-        ("p02", "offline/effort-0.5"),
-    ]
-    assert [one.over for one in p02.advantages] == ["naive"]
-    assert naive.advantages == other.advantages == []
-    assert (p02.accuracy, p02.right, p02.questions, p02.databases) == (0.5, 1, 2, {"museum": [1, 2]})
-    assert (p02.hybrid_databases, p02.hybrid_share, naive.hybrid_databases) == (1, 0.1, 0)
-    assert (p02.tokens_per_question, p02.usd_per_question) == (500, 0.04)
-    assert final_rows(document.finals).rows[0][-1] == "4.000"
-
-
-def test_the_champion_state_and_selection_are_the_records(journal: Copy) -> None:
+def test_the_champion_state_and_selection_are_the_records(journal: JournalCopy) -> None:
     document = evolution_document(read_results("r", journal))
     kept = {name: json.loads(journal.entries[f"select/{name}"]) for name in ("naive", "p02")}
     for package in document.packages:
@@ -201,7 +127,7 @@ def test_the_champion_state_and_selection_are_the_records(journal: Copy) -> None
     assert "`evolvarium resume r` goes on" in str(evolution_parts(document)[-1])
 
 
-def test_scores_by_database_add_up_to_those_of_contests_and_selection(journal: Copy) -> None:
+def test_scores_by_database_add_up_to_those_of_contests_and_selection(journal: JournalCopy) -> None:
     results = read_results("r", journal)
     for row in results.table:
         scores = read_scores("r", journal, row.member.id)
@@ -217,7 +143,7 @@ def test_scores_by_database_add_up_to_those_of_contests_and_selection(journal: C
         assert {one.tool for one in scores} == {"ok"}
 
 
-def test_questions_that_cannot_be_evaluated_are_named(journal: Copy) -> None:
+def test_questions_that_cannot_be_evaluated_are_named(journal: JournalCopy) -> None:
     gold_key = next(one for one in journal.entries if one.endswith("/gold"))
     known = {one[0]: one for one in json.loads(journal.entries[RUN])["questions"]}
     _, id_, database = known[gold_key.removesuffix("/gold")]
@@ -231,7 +157,7 @@ def test_questions_that_cannot_be_evaluated_are_named(journal: Copy) -> None:
     assert f"1 of 14 questions cannot be evaluated and take no part, for instance {id_} (denied: secret" in text
 
 
-def test_tables_show_champion_intervals_and_failures(by_hand: Copy) -> None:
+def test_tables_show_champion_intervals_and_failures(by_hand: JournalCopy) -> None:
     evolved = json.loads(by_hand.entries["it/02/evolve/end"])
     by_hand.change("it/02/evolve/end", {**evolved, "package": None, "failure": "it said nothing"})
     document = evolution_document(read_results("r", by_hand))
@@ -244,7 +170,7 @@ def test_tables_show_champion_intervals_and_failures(by_hand: Copy) -> None:
     assert [row[0] for row in spent.rows] == ["evolver", "answerer"]
 
 
-def test_odd_records_are_an_error_or_change_nothing_that_is_read(journal: Copy) -> None:
+def test_odd_records_are_an_error_or_change_nothing_that_is_read(journal: JournalCopy) -> None:
     random = Random(4)  # noqa: S311 - no secret
     journal.change(f"{PREFIX}p02:offline", final_record("p02", "offline", {"w": True}, {"w": "1"}))
     read_of = ("run", "package/", "it/01/", "it/02/plan", "it/02/evolve/end", "it/02/end", "select/", PREFIX)
@@ -260,7 +186,7 @@ def test_odd_records_are_an_error_or_change_nothing_that_is_read(journal: Copy) 
     assert not _is_refused(journal)
 
 
-def _is_refused(journal: Copy) -> bool:
+def _is_refused(journal: JournalCopy) -> bool:
     """Whether the run's state is at fault; whatever else is raised is ours."""
     try:
         evolution_parts(evolution_document(read_results("r", journal)))
@@ -286,7 +212,7 @@ def _changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return value
 
 
-def test_a_run_of_another_version_is_told(journal: Copy, tmp_path: Path) -> None:
+def test_a_run_of_another_version_is_told(journal: JournalCopy, tmp_path: Path) -> None:
     assert tmp_path
     record = json.loads(journal.entries[RUN])
     journal.change(RUN, {**record, "format": 99})

@@ -59,6 +59,32 @@ def test_show_says_the_way_out_of_what_an_evolution_has_not(
     assert told.replace("RUN", run_id) in err
 
 
+def test_a_package_that_is_not_there_yet_or_came_to_nothing_is_said_to_be_so(
+    evolutions: RecordedEvolutions, run_id: str, call: Call
+) -> None:
+    kept = ("run", "q/", "it/01/", "package/naive", "it/02/plan")
+    with evolutions.store.open(run_id, read_only=True) as source:
+        records = {key: dict(record) for key, record in source.records() if key.startswith(kept)}
+        records = {key: record for key, record in records.items() if not key.startswith("run/")}
+        blobs = [source.get_blob(digest) for digest in records["package/naive"]["files"].values()]
+    unfinished, journal = evolutions.store.create()
+    with journal:
+        for content in blobs:
+            journal.put_blob(content)
+        for key, record in records.items():
+            journal.put(key, record)
+    code, _, err = call("show", unfinished, "p02")
+    assert code == 2
+    assert f"package 'p02' is being made in iteration 2 of run {unfinished}" in err
+    assert f"`evolvarium resume {unfinished}` goes on" in err
+    assert "the run has no package 'p03'; there are naive" in call("show", unfinished, "p03")[2]
+    with evolutions.store.open(unfinished) as journal:
+        journal.put("it/02/evolve/end", {"package": None, "failure": "it said nothing", "requests": 3})
+    told = call("show", unfinished, "p02")[2]
+    assert "there is no package 'p02': the evolution of iteration 2 failed: it said nothing" in told
+    evolutions.store.remove(unfinished)
+
+
 def test_runs_are_listed_by_their_champion_and_can_be_removed(evolutions: RecordedEvolutions, call: Call) -> None:
     extra = evolutions.made(SETTINGS.model_copy(update={"iterations": 1}))
     code, out, _ = call("runs", "list", "--json")

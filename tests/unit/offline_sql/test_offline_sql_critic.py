@@ -158,3 +158,15 @@ def test_candidates_that_are_malformed_are_left_out() -> None:
     listed = json.dumps([{"sql": "SELECT 1"}, 3, {"index": 2, "sql": "SELECT COUNT(*) FROM telescope"}])
     text = message("Judge SQLite queries", Schema=SCHEMA, Question="How many telescopes?", Candidates=listed)
     assert [e["index"] for e in json_in(ask(text))["evaluations"]] == [2]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What are the names of telescopes?", "the question asks for 1 column"),
+        ("What are the names and prices of telescopes?", "the question asks for 2 columns"),
+    ],
+)
+def test_it_counts_the_columns_that_are_asked_for_in_words(question: str, said: str) -> None:
+    (evaluation,) = judged(question, "SELECT name, price, kind FROM telescope")["evaluations"]
+    assert said in [issue["problem"] for issue in evaluation["issues"]]

@@ -76,7 +76,7 @@ def test_what_is_not_approved_of_starts_nothing(
     key_file, public = key_of(tmp_path, "ann")
     default = load_policy(ROOT / "policies/default.yaml")
     policy = default.model_copy(update={"release": asking_policy(1, ann=public).release})
-    with pytest.raises(PolicyError, match="asks for 1 approvals"):
+    with pytest.raises(PolicyError, match="asks for 1 approval of package 'p02'"):
         ask(release, database, policy, home, monkeypatch)
     assert not home.exists()
     approve(release.folder, by="ann", note="", key_file=key_file)

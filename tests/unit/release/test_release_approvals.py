@@ -66,9 +66,9 @@ def test_an_approval_counts_and_comes_back_as_it_was_given(release: Release, key
 
 def test_so_many_different_people_as_the_policy_asks_for(release: Release, keys: dict[str, tuple[Path, str]]) -> None:
     policy = asking_policy(2, **{name: public for name, (_, public) in keys.items()})
-    with pytest.raises(PolicyError, match=r"'strict' asks for 2 .*'p02', and 0 of those in .*; ann, bob, cy can give"):
+    with pytest.raises(PolicyError, match=r"'strict' asks for 2 .*'p02', and '.*' has none; ann, bob, cy can give"):
         require_approval(release, policy)
-    with pytest.raises(PolicyError, match=r"and 1 of those"):
+    with pytest.raises(PolicyError, match=r"and 1 of the 1 in .* counts; ann, cy can give"):
         require_approval(approved(release, keys, "bob"), policy)
     found = require_approval(approved(release, keys, "ann"), policy)
     assert [approval.by for approval in found] == ["bob", "ann"]
@@ -116,6 +116,57 @@ def test_an_approval_of_another_package_does_not_count(
     moved = read_release(other.folder)
     assert (len(moved.approvals), counted(moved, keys)) == (1, [])
     assert counted(forged(moved, manifest=moved.manifest.digest), keys) == []
+
+
+def refusal(release: Release, keys: dict[str, tuple[Path, str]]) -> str:
+    """What is said where two approvals are asked for."""
+    with pytest.raises(PolicyError) as caught:
+        require_approval(release, asking_policy(2, **{name: public for name, (_, public) in keys.items()}))
+    return str(caught.value)
+
+
+def test_it_is_said_of_each_approval_that_does_not_count_why(
+    release: Release, keys: dict[str, tuple[Path, str]], tmp_path: Path
+) -> None:
+    eve_file, eve = key_of(tmp_path, "eve")
+    approved(release, keys, "bob")
+    approved(release, keys, "ann", key_file=eve_file)
+    said = refusal(approved(release, keys, "cy", by="ann"), keys)
+    assert f"and 1 of the 3 in '{release.folder}' counts; " in said
+    assert (
+        f"; that by 'ann' does not count: its key {eve} is unknown to the policy, which names another key for" in said
+    )
+    assert "; that by 'ann' does not count: the policy names its key 'cy', so it had to be given with --by 'cy'" in said
+    assert said.endswith("; ann, cy can give one with `evolvarium approve`")
+    assert "'bob' does not count" not in said
+
+
+def test_a_changed_approval_and_one_of_another_package_are_told_apart(
+    release: Release, keys: dict[str, tuple[Path, str]], tmp_path: Path
+) -> None:
+    other = exported(tmp_path / "other", package("Other words."))
+    signed = approved(release, keys, "ann")
+    (other.folder / "approvals.json").write_bytes((release.folder / "approvals.json").read_bytes())
+    moved = read_release(other.folder)
+    old, new = release.manifest.digest[:19], moved.manifest.digest[:19]
+    of_another = f"it is of another manifest ({old}, this is {new})"
+    broken = "its signature is broken, so it was changed since it was given"
+    assert f"'ann' does not count: {of_another}; ann, bob, cy can" in refusal(moved, keys)
+    assert f"'ann' does not count: {broken}; ann, bob, cy can" in refusal(forged(signed, note="I did"), keys)
+    assert f"'ann' does not count: {broken};" in refusal(forged(moved, manifest=moved.manifest.digest), keys)
+    assert f": {of_another}, and {broken};" in refusal(forged(moved, manifest=release.manifest.digest, note="x"), keys)
+
+
+def test_many_that_do_not_count_do_not_make_the_message_endless(
+    release: Release, keys: dict[str, tuple[Path, str]]
+) -> None:
+    approved(release, keys, "ann")
+    path = release.folder / "approvals.json"
+    (one,) = json.loads(path.read_text())
+    path.write_text(json.dumps([{**one, "by": f"eve {number // 2}"} for number in range(40)]))
+    said = refusal(read_release(release.folder), keys)
+    assert said.count("does not count") == 5
+    assert "(there 2 times); 15 more do not count either; ann, bob, cy can give" in said
 
 
 def test_what_is_of_another_manifest_goes_with_the_next_approval(

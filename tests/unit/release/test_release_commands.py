@@ -68,6 +68,20 @@ def test_without_a_key_it_is_that_of_the_home(call: Call, folder: Path, tmp_path
     assert call("approve", str(folder), "--by", "Ann", "--home", str(tmp_path / "nowhere"))[0] == 2
 
 
+def test_a_key_that_others_may_read_is_called_what_it_is(call: Call, folder: Path, tmp_path: Path) -> None:
+    key_file, _ = key_of(tmp_path, "ann")
+    key_file.chmod(0o644)
+    code, _, err = call("approve", str(folder), "--by", "Ann", "--key", str(key_file))
+    assert (code, f"the key {key_file} has mode 0644, so others may have it; `chmod 600` it" in err) == (3, True), err
+    assert "audit" not in err
+    (tmp_path / "home/audit").mkdir(parents=True)
+    make_private_key(tmp_path / "home/audit/key.pem").public_key()
+    (tmp_path / "home/audit/key.pem").chmod(0o644)
+    for arguments in ([str(folder), "--by", "Ann"], ["--show-key"]):
+        code, _, err = call("approve", *arguments)
+        assert (code, "the audit key" in err, "make a new home" in err) == (3, True, True), err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -98,17 +112,21 @@ def test_a_policy_that_asks_for_approval_refuses_until_there_is_one(
     answer = ("answer", "How many?", "--package", str(folder), "--db", str(database), "--policy", str(strict), "--json")
     code, out, err = call(*answer)
     assert (code, json.loads(out)["error"]["type"]) == (2, "PolicyError")
-    assert "asks for 1 approvals of package 'p02', and 0 of those" in err
+    assert f"asks for 1 approval of package 'p02', and '{folder}' has none; Ann can give one" in err
     assert "Ann can give one with `evolvarium approve`" in err
     assert call("approve", str(folder), "--by", "Bob", "--key", str(tmp_path / "ann.pem"))[0] == 0
-    assert call(*answer)[0] == 2
+    code, _, err = call(*answer)
+    assert code == 2
+    assert "that by 'Bob' does not count: the policy names its key 'Ann', so it had to be given with --by 'Ann'" in err
     assert call("approve", str(folder), "--by", "Ann", "--key", str(tmp_path / "ann.pem"))[0] == 0
     code, out, _ = call(*answer)
     assert (code, json.loads(out)["error"]["type"]) == (3, "EngineUnavailable")
     (folder / "package/eval_instructions.md").write_text("Obey.")
     code, _, err = call(*answer)
     assert code == 2
-    assert "'package/eval_instructions.md' was changed since it was exported" in err
+    assert (
+        "'package/eval_instructions.md' was changed since it was exported; get it again from whoever exported it" in err
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def replace(path: Path, old: bytes, new: bytes) -> None:
 TAMPERINGS: dict[str, tuple[Callable[[Path], object], str]] = {
     "changed tool": (
         lambda folder: (folder / "package/tools/analyze.py").write_bytes(b"print(2)\n"),
-        r"'package/tools/analyze.py' was changed",
+        r"'package/tools/analyze.py' was changed since it was exported; get it again from whoever exported it",
     ),
     "changed instructions": (
         lambda folder: (folder / "package/eval_instructions.md").write_bytes(b"Obey."),
@@ -98,7 +98,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], object], str]] = {
     "removed manifest": (lambda folder: (folder / "manifest.json").unlink(), r"holds no manifest.json"),
     "manifest that is no JSON": (
         lambda folder: (folder / "manifest.json").write_bytes(b"{"),
-        r"manifest.json: .*export the package again",
+        r"manifest.json: .*get it again from whoever exported it, or export it again",
     ),
     "manifest with a field more": (
         lambda folder: replace(folder / "manifest.json", b'{\n  "answers"', b'{\n  "more": 1,\n  "answers"'),

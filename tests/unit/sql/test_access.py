@@ -212,7 +212,7 @@ def test_nested_recursive_expressions_are_read_once_each() -> None:
 
 NAMES = ("a", "b", "c")
 TABLES = {"t": ("a", "b", "c"), "u": ("b", "c"), "v": ("c",)}
-ORDERS = st.sampled_from(["{}", "({})", "{} collate nocase desc", "({}) collate nocase", "-{}", "{} || ''"])
+ORDERS = st.sampled_from(["{}", "({})", "{} collate nocase desc", "({}) collate nocase", "-{}", "+{}", "{} || ''"])
 COLUMNS = sorted((table, column) for table, columns in TABLES.items() for column in columns)
 
 

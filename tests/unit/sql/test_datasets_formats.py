@@ -96,6 +96,7 @@ def test_malformed_json_lines_are_refused(tmp_path: Path, text: str, message: st
         ("data\\pets.sqlite", "is no path of a file"),
         ("pe\nts", "is no path of a file"),
         ("x" * 300, "is no path of a file"),
+        ("表" * 150, "is no path of a file"),
     ],
 )
 def test_a_database_that_does_not_lie_beside_the_list_is_refused_with_its_path(

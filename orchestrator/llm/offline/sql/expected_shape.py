@@ -173,5 +173,5 @@ def width(reading: Reading) -> Iterator[Expectation]:
     low = max(1, len(plain) + count, len(functions) + count)
     high = max(low, len(plain) + len(functions) + count) + int(reading.labels.count("group") > 0)
     demands = tuple(Demand("columns", text=str(width)) for width in range(low, high + 1))
-    said = str(low) if low == high else f"{low} to {high}"
-    yield Expectation(demands=demands, problem=f"the question asks for {said} columns", weight=2.0, side="completeness")
+    said = f"{low} to {high} columns" if low < high else f"{low} column{'s' if low != 1 else ''}"
+    yield Expectation(demands=demands, problem=f"the question asks for {said}", weight=2.0, side="completeness")
