@@ -59,7 +59,10 @@ def test_who_gets_a_fifth_of_its_share_is_never_starved(steps: list[tuple[float,
 
 @pytest.fixture
 def busy() -> Iterator[int]:
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+    code = "print('busy', flush=True)\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # while an interpreter starts, it waits for its files
         yield process.pid
         process.kill()
 
