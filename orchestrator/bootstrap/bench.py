@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from orchestrator.bootstrap.places import Places, writable_home
 from orchestrator.domain.policies import Policy
-from orchestrator.errors import PrerequisiteError, SandboxError
+from orchestrator.errors import Cancelled, EvolvariumError, PrerequisiteError, SandboxError
 from orchestrator.evaluation.seeds import KEY_FILE
 from orchestrator.runtime.workers import CancelToken
 from orchestrator.sandbox.adapter import DockerSandbox
@@ -73,6 +73,22 @@ def open_bench(places: Places, policy: Policy, token: CancelToken, progress: Cal
         )
         with sandbox, token.on_cancel(sandbox.close):
             yield Bench(sandbox=sandbox, images=images)
+
+
+@contextmanager
+def stops_as_cancelled(token: CancelToken) -> Iterator[None]:
+    """Within the block, an operator's stop always comes out as `Cancelled`, whatever it made fail.
+
+    Raises:
+        Cancelled: An operator asked to stop.
+    """
+    try:
+        yield
+    except EvolvariumError as error:
+        if token.is_cancelled and not isinstance(error, Cancelled):
+            msg = "stopped by the operator"
+            raise Cancelled(msg) from error
+        raise
 
 
 def containers_of(run_id: str) -> int | None:

@@ -6,13 +6,12 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orchestrator.bootstrap.bench import open_bench
+from orchestrator.bootstrap.bench import open_bench, stops_as_cancelled
 from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.splits import split_store, unused_data
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.policies import Policy
 from orchestrator.domain.verdicts import Verdict
-from orchestrator.errors import Cancelled, EvolvariumError
 from orchestrator.evaluation.host import EvaluatorHost
 from orchestrator.evaluation.tasks import Task
 from orchestrator.runtime.workers import CancelToken
@@ -52,12 +51,6 @@ def judge(
         note(unused)
     store = split_store(places, public_seed=choice.public_seed, data=choice.data)
     run_id = f"evaluate-{secrets.token_hex(6)}"
-    try:
-        with open_bench(places, policy, token, note) as bench:
-            host = EvaluatorHost(bench.sandbox, task, choice.split, store)
-            return host.evaluate(program, run_id=run_id, attempt_id="evaluate")
-    except EvolvariumError as error:
-        if token.is_cancelled and not isinstance(error, Cancelled):
-            msg = "stopped by the operator"
-            raise Cancelled(msg) from error
-        raise
+    with stops_as_cancelled(token), open_bench(places, policy, token, note) as bench:
+        host = EvaluatorHost(bench.sandbox, task, choice.split, store)
+        return host.evaluate(program, run_id=run_id, attempt_id="evaluate")

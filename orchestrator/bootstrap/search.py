@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from orchestrator.bootstrap.bench import Bench, open_bench
+from orchestrator.bootstrap.bench import Bench, open_bench, stops_as_cancelled
 from orchestrator.bootstrap.choices import Choices, method_settings
 from orchestrator.bootstrap.finals import copy_finals, final_splits, measure_finals, pending, require_readable
 from orchestrator.bootstrap.header import policy_record, require_conditions, require_same, run_header
@@ -21,7 +21,7 @@ from orchestrator.bootstrap.splits import split_store, unused_data
 from orchestrator.bootstrap.turns import AnalystInTurn, EvaluatorInTurn, Turns
 from orchestrator.domain.budgets import Budget
 from orchestrator.domain.policies import Purpose
-from orchestrator.errors import Cancelled, EvolvariumError, RunStateError
+from orchestrator.errors import RunStateError
 from orchestrator.evaluation.analyst import SandboxAnalyst
 from orchestrator.evaluation.disclosure import TaskDisclosure
 from orchestrator.evaluation.hidden import SplitStore
@@ -227,13 +227,8 @@ def _perform(
 ) -> Finished:
     """Search to the end, then measure; an operator's stop always comes out as `Cancelled`."""
     watch.on_start(run.run_id, run.settings, run.task)
-    try:
+    with stops_as_cancelled(watch.token):
         return _searched(run, bench, host, store, splits, watch)
-    except EvolvariumError as error:
-        if watch.token.is_cancelled and not isinstance(error, Cancelled):
-            msg = "stopped by the operator"
-            raise Cancelled(msg) from error
-        raise
 
 
 def _searched(

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from orchestrator.bootstrap.bench import Bench, open_bench
+from orchestrator.bootstrap.bench import Bench, open_bench, stops_as_cancelled
 from orchestrator.bootstrap.places import writable_home
 from orchestrator.bootstrap.release.concerns import concerns_of
 from orchestrator.bootstrap.sql.opening import OpenFor, require_file
@@ -19,7 +19,7 @@ from orchestrator.domain.data_access import find_rule
 from orchestrator.domain.policies import Purpose
 from orchestrator.domain.records import to_record
 from orchestrator.domain.tool_runs import ToolFinding, ToolObservation, ToolRun
-from orchestrator.errors import Cancelled, EvolvariumError, PolicyError, PrerequisiteError
+from orchestrator.errors import PolicyError, PrerequisiteError
 from orchestrator.evaluation.database_tools import SandboxDatabaseTools
 from orchestrator.evaluation.databases import DatabaseStore, Domain
 from orchestrator.sql.demo import DATABASE as DEMO
@@ -91,15 +91,10 @@ def audit_tool(package: AgentPackage, databases: Sequence[Path], opener: OpenFor
         require_file(path)
     with ExitStack() as stack:
         paths = list(databases) or [_demo(stack)]
-        try:
+        with stops_as_cancelled(opener.token):
             bench = stack.enter_context(open_bench(opener.places, opener.policy, opener.token, opener.note))
             runs = tuple(_watched(package, paths, bench, run_id, opener))
             image = bench.images.digest(opener.policy.purposes[Purpose.TOOL].image)
-        except EvolvariumError as error:
-            if opener.token.is_cancelled and not isinstance(error, Cancelled):
-                msg = "stopped by the operator"
-                raise Cancelled(msg) from error
-            raise
     return ToolAudit(
         package=package.digest,
         image=image,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestrator.bootstrap.bench import open_bench
+from orchestrator.bootstrap.bench import open_bench, stops_as_cancelled
 from orchestrator.bootstrap.header import policy_record
 from orchestrator.bootstrap.models import find_model
 from orchestrator.bootstrap.places import Places, writable_home
@@ -21,7 +21,7 @@ from orchestrator.bootstrap.sql.gold import run_gold
 from orchestrator.bootstrap.sql.running import shorter_limits, some
 from orchestrator.domain.policies import Policy, Purpose
 from orchestrator.domain.sql import Question
-from orchestrator.errors import Cancelled, EvolvariumError, InputError, PolicyError
+from orchestrator.errors import InputError, PolicyError
 from orchestrator.evaluation.databases import DatabaseStore
 from orchestrator.evaluation.sql_judge import SqlJudge
 from orchestrator.methods.robophd.settings import Settings
@@ -94,40 +94,34 @@ def open_site(
     data = load_evolve_data(choices)
     seed = settings.seed if split_seed is None else split_seed
     split = data.split(seed, choices.shares)
-    try:
-        with open_bench(places, policy, token, note) as bench:
-            in_force = policy_record(policy, bench.images.digest, PURPOSES)  # before anything is imported
-            place = Place(
-                sandbox=bench.sandbox,
-                store=DatabaseStore(bench.sandbox, home=writable_home(places), image_digest=bench.images.digest),
-                paths=data.paths,
-                run_id=run_id,
-                query_seconds=choices.query_seconds,
-                workers=choices.workers or len(os.sched_getaffinity(0)),
-                token=token,
-            )
-            for told in [*some(data.orphans), *shorter_limits(place)]:
-                note(told)
-            note(f"reading {len(data.paths)} databases; what is new is imported first")
-            databases = examine(place)
-            require_different(databases)
-            conditions = conditions_of(data, split, databases=databases, in_force=in_force)
-            yield Site(
-                choices=choices,
-                settings=settings,
-                data=data,
-                split=split,
-                place=place,
-                evolver=evolver,
-                answerer=answerer,
-                conditions=conditions,
-                seed=seed,
-            )
-    except EvolvariumError as error:
-        if token.is_cancelled and not isinstance(error, Cancelled):
-            msg = "stopped by the operator"
-            raise Cancelled(msg) from error
-        raise
+    with stops_as_cancelled(token), open_bench(places, policy, token, note) as bench:
+        in_force = policy_record(policy, bench.images.digest, PURPOSES)  # before anything is imported
+        place = Place(
+            sandbox=bench.sandbox,
+            store=DatabaseStore(bench.sandbox, home=writable_home(places), image_digest=bench.images.digest),
+            paths=data.paths,
+            run_id=run_id,
+            query_seconds=choices.query_seconds,
+            workers=choices.workers or len(os.sched_getaffinity(0)),
+            token=token,
+        )
+        for told in [*some(data.orphans), *shorter_limits(place)]:
+            note(told)
+        note(f"reading {len(data.paths)} databases; what is new is imported first")
+        databases = examine(place)
+        require_different(databases)
+        conditions = conditions_of(data, split, databases=databases, in_force=in_force)
+        yield Site(
+            choices=choices,
+            settings=settings,
+            data=data,
+            split=split,
+            place=place,
+            evolver=evolver,
+            answerer=answerer,
+            conditions=conditions,
+            seed=seed,
+        )
 
 
 def required_policy(places: Places, choices: EvolveChoices) -> Policy:

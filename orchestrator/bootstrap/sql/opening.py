@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.bootstrap.bench import Bench, open_bench
+from orchestrator.bootstrap.bench import Bench, open_bench, stops_as_cancelled
 from orchestrator.bootstrap.places import Places, writable_home
 from orchestrator.bootstrap.sql.choices import QUERY_SECONDS
 from orchestrator.bootstrap.sql.databases import predicted_seconds
 from orchestrator.domain.policies import Policy
-from orchestrator.errors import Cancelled, EvolvariumError, InputError
+from orchestrator.errors import InputError
 from orchestrator.evaluation.databases import DatabaseStore, Domain, SandboxDatabase
 from orchestrator.runtime.workers import CancelToken
 
@@ -64,19 +64,14 @@ def open_with_bench(path: Path, command: str, opener: OpenFor) -> Iterator[Opene
     """
     require_file(path)
     run_id = f"{command}-{secrets.token_hex(6)}"
-    try:
-        with open_bench(opener.places, opener.policy, opener.token, opener.note) as bench:
-            store = DatabaseStore(bench.sandbox, home=writable_home(opener.places), image_digest=bench.images.digest)
-            seconds = predicted_seconds(opener.policy, path.stem, QUERY_SECONDS)
-            with store.open(path, path.stem, Domain.PREDICTED, run_id=run_id, query_seconds=seconds) as database:
-                for suspicion in database.suspicions:
-                    opener.note(suspicion)
-                yield Opened(database=database, bench=bench, run_id=run_id)
-    except EvolvariumError as error:
-        if opener.token.is_cancelled and not isinstance(error, Cancelled):
-            msg = "stopped by the operator"
-            raise Cancelled(msg) from error
-        raise
+    opening = open_bench(opener.places, opener.policy, opener.token, opener.note)
+    with stops_as_cancelled(opener.token), opening as bench:
+        store = DatabaseStore(bench.sandbox, home=writable_home(opener.places), image_digest=bench.images.digest)
+        seconds = predicted_seconds(opener.policy, path.stem, QUERY_SECONDS)
+        with store.open(path, path.stem, Domain.PREDICTED, run_id=run_id, query_seconds=seconds) as database:
+            for suspicion in database.suspicions:
+                opener.note(suspicion)
+            yield Opened(database=database, bench=bench, run_id=run_id)
 
 
 def require_file(path: Path) -> None:

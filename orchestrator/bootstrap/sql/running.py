@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from orchestrator.bootstrap.bench import containers_of, open_bench
+from orchestrator.bootstrap.bench import containers_of, open_bench, stops_as_cancelled
 from orchestrator.bootstrap.header import policy_record
 from orchestrator.bootstrap.models import find_model
 from orchestrator.bootstrap.places import Places, writable_home
@@ -21,7 +21,6 @@ from orchestrator.bootstrap.sql.header import conditions_of
 from orchestrator.bootstrap.sql.outcomes import Outcome
 from orchestrator.bootstrap.sql.prompts import SchemaTexts, prompts_record, schema_characters
 from orchestrator.domain.policies import Purpose
-from orchestrator.errors import Cancelled, EvolvariumError
 from orchestrator.evaluation.databases import DatabaseStore, SandboxDatabase
 from orchestrator.methods.evosql import Progress, Settings
 from orchestrator.ports import Journal, LanguageModel, Sandbox
@@ -192,39 +191,33 @@ def _opened(
     choices, token = measured[0][1], watch.token
     generator, critic = find_model(choices.model), find_model(choices.critic)
     policy = find_policy(places, choices.policy, choices.runtime)
-    try:
-        with open_bench(places, policy, token, watch.note) as bench:
-            store = DatabaseStore(bench.sandbox, home=writable_home(places), image_digest=bench.images.digest)
-            in_force = policy_record(policy, bench.images.digest, _PURPOSES)
-            found = []
-            for data, of_data in measured:
-                place = _place(bench.sandbox, store, data, of_data, token, run_id)
-                for told in [*some(data.dataset.orphans), *shorter_limits(place)]:
-                    watch.note(told)
-                watch.note(f"reading {_counted(len(place.paths))}; what is new is imported first")
-                conditions = conditions_of(
-                    data,
-                    databases=examine(place),
-                    in_force=in_force,
-                    prompts=prompts_record(schema_characters(generator, critic)),
-                    models={"generator": generator.name, "critic": critic.name},
-                )
-                one = Opened(
-                    data=data,
-                    choices=of_data,
-                    settings=settings,
-                    generator=generator,
-                    critic=critic,
-                    place=place,
-                    conditions=conditions,
-                )
-                found.append(one)
-            yield found
-    except EvolvariumError as error:
-        if token.is_cancelled and not isinstance(error, Cancelled):
-            msg = "stopped by the operator"
-            raise Cancelled(msg) from error
-        raise
+    with stops_as_cancelled(token), open_bench(places, policy, token, watch.note) as bench:
+        store = DatabaseStore(bench.sandbox, home=writable_home(places), image_digest=bench.images.digest)
+        in_force = policy_record(policy, bench.images.digest, _PURPOSES)
+        found = []
+        for data, of_data in measured:
+            place = _place(bench.sandbox, store, data, of_data, token, run_id)
+            for told in [*some(data.dataset.orphans), *shorter_limits(place)]:
+                watch.note(told)
+            watch.note(f"reading {_counted(len(place.paths))}; what is new is imported first")
+            conditions = conditions_of(
+                data,
+                databases=examine(place),
+                in_force=in_force,
+                prompts=prompts_record(schema_characters(generator, critic)),
+                models={"generator": generator.name, "critic": critic.name},
+            )
+            one = Opened(
+                data=data,
+                choices=of_data,
+                settings=settings,
+                generator=generator,
+                critic=critic,
+                place=place,
+                conditions=conditions,
+            )
+            found.append(one)
+        yield found
 
 
 def shorter_limits(place: Place) -> list[str]:
