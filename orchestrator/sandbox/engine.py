@@ -165,13 +165,13 @@ class Engine:
         self.call(f"start {container[:12]}", lambda client: client.start(container))
 
     def kill(self, container: str, *, seconds: float = CALL_SECONDS) -> None:
-        """SIGKILL; fine when it is not running or gone. Close or drain its stream first."""
+        """SIGKILL; fine when it is not running, or gone, or already dying. Close or drain its stream first."""
 
         def operation(client: docker.APIClient) -> None:
             try:
                 client.kill(container)
             except docker.errors.APIError as error:
-                if error.status_code not in (404, 409):
+                if error.status_code not in (404, 409) and not _is_dying(error):
                     raise
 
         self.call(f"kill {container[:12]}", operation, seconds=seconds)
@@ -210,7 +210,8 @@ class Engine:
             try:
                 client.remove_container(container, force=True, v=False)
             except docker.errors.APIError as error:
-                if error.status_code not in (404, 409):  # 409: somebody else is removing it
+                # 409: somebody else is removing it
+                if error.status_code not in (404, 409) and not _is_dying(error):
                     raise
 
         deadline = time.monotonic() + REMOVAL_SECONDS
@@ -280,6 +281,15 @@ def translated(what: str, host: str, seconds: float) -> Iterator[None]:
     except (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
         msg = f"the engine did not {what}: {error}"
         raise SandboxError(msg) from error
+
+
+def _is_dying(error: docker.errors.APIError) -> bool:
+    """Whether a container was not killed because it is dead, and the engine on a loaded host has yet to notice.
+
+    The first process of a container becomes a zombie only after all others of it are gone. The engine (moby's
+    daemon/kill.go) then refuses to signal it, with status 500; it writes the end down a moment later.
+    """
+    return "is zombie" in str(error.explanation or "")
 
 
 def _remedy(host: str, error: BaseException) -> str:
