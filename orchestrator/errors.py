@@ -16,6 +16,9 @@
     │   └── ProtocolError        trusted code in a container broke the protocol
     ├── EvaluatorError           trusted task code failed; the candidate stays unscored   exit code 5
     ├── ModelError               a language model could not answer         exit code 5
+    │   ├── ModelUnavailable     its provider serves us no more            exit code 7
+    │   ├── LostReply            what may have been paid for did not arrive
+    │   └── ContextTooLong       the conversation does not fit into the model's context
     ├── OutputError              a result cannot be written to stdout      exit code 6
     └── Cancelled                an operator's stop                        exit code 130
 
@@ -94,7 +97,21 @@ class EvaluatorError(EvolvariumError):
 
 
 class ModelError(EvolvariumError):
-    """A language model could not answer."""
+    """A language model could not answer, and nothing was spent; `LostReply` is the one of them that may have cost."""
+
+
+class ModelUnavailable(ModelError):
+    """Its provider does not serve us: an outage longer than we wait, or no access. What waits for it is paused."""
+
+    exit_code = 7
+
+
+class LostReply(ModelError):
+    """The request reached the provider and no whole reply came back, so it may have been paid for; asking again is."""
+
+
+class ContextTooLong(ModelError):
+    """The provider says that the conversation does not fit into the model's context."""
 
 
 class OutputError(EvolvariumError):
