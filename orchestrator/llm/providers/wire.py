@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -84,7 +84,7 @@ class Gathered:
     """What one call brought."""
 
     messages: tuple[AssistantMessage, ...]
-    """One for each sample."""
+    """One for each sample. A wire, which knows no account, has native forms name the model as the request did."""
     stops: tuple[StopReason, ...]
     """Likewise."""
     usage: Usage | None
@@ -93,6 +93,15 @@ class Gathered:
     """What the server calls the model; empty: it does not say."""
     output_bytes: int
     """Of text, reasoning and arguments, to estimate by where `usage` is None."""
+
+    def owned_by(self, account: str) -> Gathered:
+        """The same with the name of the model for records in native forms, so that they go back to it alone."""
+        return replace(self, messages=tuple(_owned(message, account) for message in self.messages))
+
+
+def _owned(message: AssistantMessage, account: str) -> AssistantMessage:
+    native = message.native
+    return message if native is None else replace(message, native=replace(native, model=account))
 
 
 class Exchange(Protocol):
