@@ -121,8 +121,8 @@ class EvolutionLab:
 
     @property
     def state(self) -> dict[str, str]:
-        """The journal without announcements, whose number tells how often a call was cut off."""
-        return {key: record for key, record in self.journal.entries.items() if not key.endswith("/sent")}
+        """The journal without what announces and retracts calls, whose number tells how often one was cut off."""
+        return {key: text for key, text in self.journal.entries.items() if not key.endswith(("/sent", "/void"))}
 
     def record(self, key: str) -> Mapping[str, Any]:
         found = self.journal.get(key)

@@ -72,7 +72,15 @@ def call(name: str, **arguments: str) -> ToolCall:
     return ToolCall(id=f"call-{name}", name=name, arguments=arguments)
 
 
-Said = str | AssistantMessage
+@dataclass(frozen=True)
+class Ended:
+    """A message that ended for a reason of its own."""
+
+    message: AssistantMessage
+    stop: StopReason
+
+
+Said = str | AssistantMessage | Ended | Exception
 Script = Callable[[Request], Said] | Said
 
 
@@ -112,7 +120,9 @@ class ScriptedModel:
         lines = self.scripts[request.title]
         line = lines[min(before.count(request.title), len(lines) - 1)]
         said = line(request) if callable(line) else line
-        message = AssistantMessage(text=said) if isinstance(said, str) else said
+        if isinstance(said, Exception):
+            raise said
+        message, ended = taken_apart(said)
         usage = Usage(
             input_tokens=self.count_tokens(conversation, tools) - 10,
             cached_input_tokens=10,
@@ -120,13 +130,24 @@ class ScriptedModel:
             usd=Decimal("0.01") if self.is_priced else None,
         )
         self.fuse.touch()
-        stop = StopReason.TOOLS if message.tool_calls else StopReason.END
+        stop = ended or (StopReason.TOOLS if message.tool_calls else StopReason.END)
         return Reply(message=message, usage=usage, stop=stop)
 
     @property
     def titles(self) -> list[str]:
         """What was asked, in order."""
         return [request.title for request, _, _ in self.asked]
+
+
+def taken_apart(said: str | AssistantMessage | Ended) -> tuple[AssistantMessage, StopReason | None]:
+    """The message, and why it ended where it says so."""
+    if isinstance(said, Ended):
+        return said.message, said.stop
+    return (AssistantMessage(text=said) if isinstance(said, str) else said), None
+
+
+def ended(stop: StopReason, text: str = "", *calls: ToolCall) -> Ended:
+    return Ended(AssistantMessage(text=text, tool_calls=calls), stop)
 
 
 def _replies(conversation: Conversation) -> list[int]:

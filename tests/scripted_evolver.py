@@ -27,10 +27,10 @@ from orchestrator.domain.conversation import (
 from orchestrator.methods.robophd.naive import naive_package
 from tests.answering_lab import ANALYSE, REPAIR, VERIFY, WRITE
 from tests.evolution_world import right_query
-from tests.scripted_answerer import ScriptedModel, fenced, read_request, read_sections
+from tests.scripted_answerer import Ended, ScriptedModel, fenced, read_request, read_sections, taken_apart
 
 WRONG = "SELECT 1 AS one, 2 AS two"
-Turn = AssistantMessage | str | Callable[[Conversation], AssistantMessage]
+Turn = AssistantMessage | str | Ended | Exception | Callable[[Conversation], AssistantMessage]
 
 
 class SkilledAnswerer(ScriptedModel):
@@ -78,14 +78,16 @@ class ScriptedEvolver(ScriptedModel):
         turns = self.turns.get(iteration_of(conversation), ())
         turn: Turn = turns[number] if number < len(turns) else "I do not know."
         said = turn(conversation) if callable(turn) else turn
-        message = AssistantMessage(text=said) if isinstance(said, str) else said
+        if isinstance(said, Exception):
+            raise said
+        message, ended = taken_apart(said)
         usage = Usage(
             input_tokens=self.count_tokens(conversation, tools),
             output_tokens=len(repr(message)),
             usd=Decimal("0.02") if self.is_priced else None,
         )
         self.fuse.touch()
-        stop = StopReason.TOOLS if message.tool_calls else StopReason.END
+        stop = ended or (StopReason.TOOLS if message.tool_calls else StopReason.END)
         return Reply(message=message, usage=usage, stop=stop)
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from orchestrator.domain.conversation import AssistantMessage, Conversation, Reply, Sampling, ToolSpec, Usage
-from orchestrator.domain.records import from_record, request_digest
-from orchestrator.errors import ModelError, RunStateError
+from orchestrator.domain.records import request_digest
+from orchestrator.errors import ContextTooLong, ModelError, RunStateError
 from orchestrator.llm.tokens import conversation_tokens
 from orchestrator.ports import Journal
+from orchestrator.search.attempts import TOO_LONG
+from orchestrator.search.requests import reply_in
+from orchestrator.search.turns import said
 
+CountTokens = Callable[[Conversation, Sequence[ToolSpec]], int]
 _UNRECORDED = Usage(input_tokens=10**15, usd=Decimal(10**12))
 _REQUEST = re.compile(r"(?P<thread>.*request)/(?P<number>\d+)")
 
@@ -22,27 +26,33 @@ _REQUEST = re.compile(r"(?P<thread>.*request)/(?P<number>\d+)")
 class _Recorded:
     key: str
     digest: str
-    reply: Reply
+    reply: Reply | None
+    """None: the conversation was too long for the model."""
+    said: str
+    """By its provider in that case."""
 
 
 def _recorded(key: str, record: Mapping[str, Any]) -> _Recorded:
-    digest, reply = record.get("conversation"), record.get("reply")
-    if not isinstance(digest, str) or not isinstance(reply, Mapping):
-        msg = f"the record of {key!r} is damaged: it holds no reply to a conversation; restore the run from a copy"
+    digest = record.get("conversation")
+    if not isinstance(digest, str):
+        msg = f"the record of {key!r} is damaged: it names no conversation; restore the run from a copy"
         raise RunStateError(msg)
-    return _Recorded(key=key, digest=digest, reply=from_record(Reply, reply))
+    return _Recorded(key=key, digest=digest, reply=reply_in(key, record), said=str(record.get(TOO_LONG, "")))
 
 
 class ReplayModel:
     """A `LanguageModel` that finds a request by its digest among a journal's `iN/request/NNNN` records."""
 
-    def __init__(self, journal: Journal, *, recorded: str, context_tokens: int) -> None:
+    def __init__(
+        self, journal: Journal, *, recorded: str, context_tokens: int, count: CountTokens = conversation_tokens
+    ) -> None:
         """Read all recorded replies.
 
         Args:
             journal: Of the recorded run.
             recorded: Name of the model that was recorded.
             context_tokens: Of that model, so that conversations are compacted where they were.
+            count: How that model counts: what a reply may be long depends on it, and so does every request.
 
         Raises:
             ModelError: The journal holds no reply.
@@ -50,12 +60,13 @@ class ReplayModel:
         """
         self._recorded = recorded
         self._context_tokens = context_tokens
-        replies = [_recorded(key, record) for key, record in journal.records() if _REQUEST.fullmatch(key)]
-        if not replies:
+        self._count = count
+        requests = [_recorded(key, record) for key, record in journal.records() if _REQUEST.fullmatch(key)]
+        if all(recorded.reply is None for recorded in requests):
             msg = f"the journal holds no reply of {recorded!r}; replay a run that made requests"
             raise ModelError(msg)
-        self._by_digest = {recorded.digest: recorded for recorded in replies}
-        self._by_key = {recorded.key: recorded for recorded in replies}
+        self._by_digest = {recorded.digest: recorded for recorded in requests}
+        self._by_key = {recorded.key: recorded for recorded in requests}
 
     @property
     def name(self) -> str:
@@ -73,22 +84,25 @@ class ReplayModel:
         return True
 
     def count_tokens(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> int:
-        """See `tokens`."""
-        return conversation_tokens(conversation, tools)
+        """As the recorded model counts."""
+        return self._count(conversation, tools)
 
     def worst_case(self, conversation: Conversation, tools: Sequence[ToolSpec], sampling: Sampling) -> Usage:
-        """What the recorded reply used; for a request that is not recorded, more than any ceiling.
+        """What the recorded reply used; nothing where there was none; for an unknown request, more than any ceiling.
 
         A run that a ceiling ended has no record of the request that was too much for it: where there is a ceiling, the
         replay ends there too, and elsewhere `complete` says what is missing.
         """
         found = self._by_digest.get(request_digest(conversation, tools, sampling))
-        return _UNRECORDED if found is None else found.reply.usage
+        if found is None:
+            return _UNRECORDED
+        return Usage() if found.reply is None else found.reply.usage
 
     def complete(self, conversation: Conversation, tools: Sequence[ToolSpec], sampling: Sampling) -> Reply:
         """The recorded reply, with its usage.
 
         Raises:
+            ContextTooLong: The conversation was too long for the recorded model.
             ModelError: The request is not in the recording; the message names what differs as far as records tell.
         """
         digest = request_digest(conversation, tools, sampling)
@@ -96,20 +110,22 @@ class ReplayModel:
         if found is None:
             msg = f"request {digest[:19]} is not among the {len(self._by_key)} recorded of {self._recorded!r}: "
             raise ModelError(msg + self._difference(conversation, tools, sampling))
+        if found.reply is None:
+            raise ContextTooLong(found.said)
         return found.reply
 
     def _difference(self, conversation: Conversation, tools: Sequence[ToolSpec], sampling: Sampling) -> str:
         """Where the conversation leaves the recording, judged by the model's own messages in it."""
-        said = [message for message in conversation.messages if isinstance(message, AssistantMessage)]
+        spoken = [message for message in conversation.messages if isinstance(message, AssistantMessage)]
         request = (
             f"the tools ({', '.join(tool.name for tool in tools) or 'none'}) or the sampling (seed {sampling.seed}, "
             f"max_output_tokens {sampling.max_output_tokens}, temperature {sampling.temperature})"
         )
-        if not said:
+        if not spoken:
             return f"no recorded conversation begins like this; the system prompt, the first message, {request} differ"
-        after = [recorded for recorded in self._by_key.values() if recorded.reply.message == said[-1]]
+        after = [one for one in self._by_key.values() if one.reply is not None and _is_said(one.reply, spoken[-1])]
         if not after:
-            position = len(conversation.messages) - 1 - list(reversed(conversation.messages)).index(said[-1])
+            position = len(conversation.messages) - 1 - list(reversed(conversation.messages)).index(spoken[-1])
             return (
                 f"message {position} is the model's, but no recorded reply; an earlier request was answered otherwise"
             )
@@ -117,6 +133,11 @@ class ReplayModel:
         if following not in self._by_key:
             return f"it follows {after[-1].key}, after which the recording has no request; the recorded run ended there"
         return f"it follows {after[-1].key}, but {following} has other answers to its tool calls, or {request} differ"
+
+
+def _is_said(reply: Reply, message: AssistantMessage) -> bool:
+    """Whether a message of a conversation is this reply, as it came or as conversations without tools go on with it."""
+    return message in (reply.message, said(reply.message))
 
 
 def _next_key(key: str) -> str:

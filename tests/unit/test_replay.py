@@ -41,7 +41,9 @@ def test_the_first_call_returns_what_later_calls_will_read(journal: SqliteJourna
 
 def test_a_replay_performs_nothing_and_names_the_missing_step(journal: SqliteJournal) -> None:
     with pytest.raises(RunStateError, match=r"step 'i1/request/0001' is not in the journal"):
-        Steps(journal, Mode.REPLAY).once("i1/request/0001", never, announce=never)
+        Steps(journal, Mode.REPLAY).once("i1/request/0001", never)
+    with pytest.raises(RunStateError, match="a replay performs nothing"):
+        Steps(journal, Mode.REPLAY).begin("i1/request/0001", {"reserved": 5})
     assert list(journal.records()) == []
 
 
@@ -64,32 +66,56 @@ def test_a_step_of_another_identity_is_refused(journal: SqliteJournal) -> None:
         steps.once("a", never, identity={"conversation": "y"})
 
 
-def test_a_call_in_flight_is_announced_before_it_is_performed(journal: SqliteJournal) -> None:
-    def perform() -> Mapping[str, Any]:
-        assert journal.get("r/sent") == {"reserved": 5}
-        return {"reply": 1}
-
+def test_what_is_recorded_is_known_if_it_is_the_step_that_is_asked_for(journal: SqliteJournal) -> None:
     steps = Steps(journal)
-    steps.once("r", perform, announce=lambda: {"reserved": 5})
+    assert steps.known("a", identity={"conversation": "x"}) is None
+    steps.once("a", lambda: {"reply": 1}, identity={"conversation": "x"})
+    assert steps.known("a", identity={"conversation": "x"}) == {"reply": 1, "conversation": "x"}
+    with pytest.raises(RunStateError, match="recorded with conversation 'x', but now has 'y'"):
+        steps.known("a", identity={"conversation": "y"})
+
+
+def test_a_call_in_flight_is_announced_before_it_is_performed(journal: SqliteJournal) -> None:
+    steps = Steps(journal)
+    assert steps.announced("r") is None
+    steps.begin("r", {"reserved": 5})
+    assert journal.get("r/sent") == {"reserved": 5}
+    assert steps.lost("r") == ({"reserved": 5},)
+    steps.once("r", lambda: {"reply": 1})
     assert steps.lost("r") == ()
+    assert steps.announced("r") == {"reserved": 5}
     assert [key for key, _ in journal.records()] == ["r/sent", "r"]
 
 
-@given(failures=st.integers(0, 4), answered=st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
-def test_every_call_cut_off_is_lost_exactly_once(journal: SqliteJournal, failures: int, answered: bool) -> None:
+def test_a_step_that_is_not_announced_loses_nothing(journal: SqliteJournal) -> None:
+    Steps(journal).begin("r")
+    assert list(journal.records()) == []
+
+
+@given(ends=st.lists(st.sampled_from(["lost", "void"]), max_size=5), answered=st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+def test_every_call_is_lost_once_unless_it_was_retracted_or_answered(
+    journal: SqliteJournal, ends: list[str], answered: bool
+) -> None:
     key = f"r/{sum(1 for _ in journal.records())}"
     steps = Steps(journal)
-
-    def cut_off() -> Mapping[str, Any]:
-        raise KeyboardInterrupt
-
-    for attempt in range(failures):
-        with pytest.raises(KeyboardInterrupt):
-            steps.once(key, cut_off, announce=lambda n=attempt: {"reserved": n})
+    for attempt, end in enumerate(ends):
+        steps.begin(key, {"reserved": attempt})
+        if end == "void":
+            steps.retract(key)
     if answered:
-        steps.once(key, dict, announce=lambda: {"reserved": 99})
-    assert steps.lost(key) == Steps(journal, Mode.REPLAY).lost(key) == tuple({"reserved": n} for n in range(failures))
+        steps.begin(key, {"reserved": 99})
+        steps.once(key, dict)
+    lost = tuple({"reserved": attempt} for attempt, end in enumerate(ends) if end == "lost")
+    assert steps.lost(key) == Steps(journal, Mode.REPLAY).lost(key) == lost
+
+
+def test_what_is_retracted_stays_so(journal: SqliteJournal) -> None:
+    steps = Steps(journal)
+    steps.begin("r", {"reserved": 5})
+    steps.retract("r")
+    with pytest.raises(RunStateError, match="'r/void' has a record already"):
+        steps.retract("r")
 
 
 def test_distinct_steps_can_be_taken_by_many_threads_at_once(journal: SqliteJournal) -> None:

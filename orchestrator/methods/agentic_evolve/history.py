@@ -26,10 +26,11 @@ from orchestrator.methods.agentic_evolve.history_records import (
 from orchestrator.methods.agentic_evolve.results import RunResult
 from orchestrator.ports import AnalysisResult, Journal
 from orchestrator.search.archive import Grid
+from orchestrator.search.requests import reply_in
 
 _STEP_KEY = re.compile(r"i(?P<island>\d+)/(?P<kind>request|analysis|commit|migration|stop)(?:/(?P<name>.+))?")
 _SHOWN = TypeAdapter(list[str])
-_ANNOUNCED = re.compile(r"(?P<number>\d+)(?:/\d+)?/sent")
+_MARK = re.compile(r"(?P<number>\d+)(?:/(?P<attempt>\d+))?/(?P<kind>sent|void)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class Consumption:
     usage: Usage = field(default_factory=Usage)
     """Of all replies, and of lost calls at their reservation."""
     lost: int = 0
-    """Calls whose process ended while they were in flight; one that is in flight just now looks the same."""
+    """Calls whose outcome nobody knows; one that is in flight just now looks the same."""
 
     def __add__(self, other: Consumption) -> Consumption:
         """Sum."""
@@ -205,8 +206,9 @@ def read_history(journal: Journal) -> History:
     consumption: dict[int, Consumption] = {}
     stops: dict[int, str] = {}
     for island, kind, name, record in _island_records(journal):
-        with record_of(_key(island, kind, name)):
-            consumption[island] = consumption.get(island, Consumption()) + _consumed(kind, name, record)
+        key = _key(island, kind, name)
+        with record_of(key):
+            consumption[island] = consumption.get(island, Consumption()) + _consumed(key, kind, name, record)
             if kind == "stop":
                 stops[island] = str(record["reason"])
             step = _step(island, kind, name, record, journal)
@@ -228,7 +230,7 @@ def read_history(journal: Journal) -> History:
 
 
 def _island_records(journal: Journal) -> Iterator[tuple[int, str, str, Mapping[str, Any]]]:
-    """(island, kind, name, record) of every island's records; announcements of requests are among them."""
+    """(island, kind, name, record) of every island's records; what announces or retracts requests is among them."""
     for key, record in journal.records("i"):
         if match := _STEP_KEY.fullmatch(key):
             yield int(match["island"]), match["kind"], match["name"] or "", record
@@ -245,7 +247,8 @@ def _step(island: int, kind: str, name: str, record: Mapping[str, Any], journal:
         case "migration":
             return Shown(island=island, migration=int(name), ids=tuple(_SHOWN.validate_python(record["shown"])))
         case "request" if name.isdigit():
-            return Answered(island=island, number=int(name), reply=from_record(Reply, record["reply"]))
+            reply = reply_in(_key(island, kind, name), record)
+            return None if reply is None else Answered(island=island, number=int(name), reply=reply)
         case "analysis":
             from_record(AnalysisResult, record["result"])
             return None
@@ -253,32 +256,37 @@ def _step(island: int, kind: str, name: str, record: Mapping[str, Any], journal:
             return None
 
 
-def _consumed(kind: str, name: str, record: Mapping[str, Any]) -> Consumption:
+def _consumed(key: str, kind: str, name: str, record: Mapping[str, Any]) -> Consumption:
     match kind:
         case "analysis":
             return Consumption(analyses=1)
         case "request" if name.isdigit():
-            return Consumption(requests=1, usage=checked_usage(from_record(Reply, record["reply"]).usage))
+            reply = reply_in(key, record)
+            return Consumption() if reply is None else Consumption(requests=1, usage=checked_usage(reply.usage))
         case _:
             return Consumption()
 
 
 def _lost(journal: Journal) -> dict[int, Consumption]:
-    """Announced requests of each island that were not answered, at their reservation."""
-    announced: dict[tuple[int, int], list[Usage]] = {}
-    answered: set[tuple[int, int]] = set()
+    """Announced requests of each island that were neither answered nor retracted, at their reservation."""
+    announced: dict[tuple[int, int], dict[int, Usage]] = {}
+    ended: set[tuple[int, int]] = set()
     for island, kind, name, record in _island_records(journal):
         if kind != "request":
             continue
         with record_of(_key(island, kind, name)):
-            if match := _ANNOUNCED.fullmatch(name):
-                reserved = checked_usage(from_record(Usage, record["reserved"]))
-                announced.setdefault((island, int(match["number"])), []).append(reserved)
-            else:
-                answered.add((island, int(name)))
+            match = _MARK.fullmatch(name)
+            if match is None:
+                ended.add((island, int(name)))
+                continue
+            attempts = announced.setdefault((island, int(match["number"])), {})
+            is_sent = match["kind"] == "sent"
+            reserved = checked_usage(from_record(Usage, record["reserved"])) if is_sent else Usage()
+            attempts[int(match["attempt"] or 1)] = reserved  # what is retracted comes to nothing
     lost: dict[int, Consumption] = {}
-    for (island, number), usages in announced.items():
-        for usage in usages[:-1] if (island, number) in answered else usages:
-            if usage != Usage():  # a repeatable model announces that nothing can be lost
+    for (island, number), attempts in announced.items():
+        unknown = [attempts[attempt] for attempt in sorted(attempts)]
+        for usage in unknown[:-1] if (island, number) in ended else unknown:
+            if usage != Usage():  # nothing could be lost: of a repeatable model, or retracted
                 lost[island] = lost.get(island, Consumption()) + Consumption(usage=usage, lost=1)
     return lost

@@ -99,7 +99,7 @@ def checked_usage(usage: Usage) -> Usage:
     Raises:
         ValueError: A part is negative, not finite, or more than any model call can take.
     """
-    tokens = (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
+    tokens = (usage.input_tokens, usage.cached_input_tokens, usage.cache_write_tokens, usage.output_tokens)
     usd = Decimal(0) if usage.usd is None else usage.usd
     if not all(0 <= count <= _MAX_TOKENS for count in tokens) or not usd.is_finite() or not 0 <= usd <= _MAX_USD:
         msg = f"its usage is not possible: {tokens} tokens, {usd:.6g} US dollars"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
@@ -13,13 +15,14 @@ from orchestrator.domain.conversation import (
     ToolResult,
     UserMessage,
 )
-from orchestrator.errors import BudgetExhausted
+from orchestrator.errors import BudgetExhausted, ContextTooLong
 from orchestrator.methods.agentic_evolve import texts
 from orchestrator.methods.agentic_evolve.context import RunContext
 from orchestrator.methods.agentic_evolve.entries import INITIAL, fitness_of, stop_key
 from orchestrator.methods.agentic_evolve.events import Event, Progress
 from orchestrator.methods.agentic_evolve.requests import Requests
 from orchestrator.methods.agentic_evolve.toolbox import Toolbox
+from orchestrator.search.turns import noted, said
 
 
 class StopReason(StrEnum):
@@ -34,7 +37,7 @@ class StopReason(StrEnum):
     BUDGET_SPENT = "budget-spent"
     """Tokens or money do not cover the next step."""
     CONTEXT = "context"
-    """Task and files leave no room for a conversation in the model's context."""
+    """Task and files leave no room for a conversation in the model's context, by our count or its provider's."""
 
 
 class Island:
@@ -71,7 +74,8 @@ class Island:
             has_room = self._share(conversation) < self._context.settings.compaction_force
             if self._toolbox.commits_left <= 0:
                 if has_room and self._requests.left > 0:
-                    self._ask(conversation)  # the agent was told to end its turn: its last words
+                    with suppress(ContextTooLong):
+                        self._ask(conversation)  # the agent was told to end its turn: its last words
                 return StopReason.COMMITS
             if self._requests.left <= 0:
                 return StopReason.REQUESTS
@@ -80,7 +84,7 @@ class Island:
             if not has_room or self._turn_was_ended(conversation):
                 conversation = self._compacted(conversation)  # a turn that is under way is cancelled where it stands
             else:
-                conversation = self._answered(conversation, self._ask(conversation))
+                conversation = self._continued(conversation)
         return StopReason.CONTEXT
 
     def _ask(self, conversation: Conversation) -> Reply:
@@ -88,16 +92,26 @@ class Island:
         self._tell(Event.REQUEST, "")
         return reply
 
+    def _continued(self, conversation: Conversation) -> Conversation | None:
+        """The conversation after the agent's next message; compacted where its provider finds it too long."""
+        try:
+            reply = self._ask(conversation)
+        except ContextTooLong:
+            return self._compacted(conversation)
+        return self._answered(conversation, reply)
+
     def _answered(self, conversation: Conversation, reply: Reply) -> Conversation:
         """The conversation after a reply and everything we say to it."""
-        conversation = conversation.plus(reply.message)
         if reply.message.tool_calls:
             self._idle_turns = 0
-            return conversation.plus(self._results(conversation, reply.message))
+            conversation = conversation.plus(reply.message)
+            results, notice = self._results(conversation, reply.message), texts.cut_off_notice(reply.stop)
+            return conversation.plus(results if notice is None else noted(results, notice))
+        conversation = conversation.plus(said(reply.message))
         if self._is_ending_turn:
             return conversation
         self._idle_turns += 1
-        return conversation.plus(UserMessage(text=texts.fixed_text("continue")))
+        return conversation.plus(UserMessage(text=texts.continue_text(reply.stop)))
 
     def _results(self, conversation: Conversation, message: AssistantMessage) -> ToolMessage:
         results: list[ToolResult] = []
@@ -119,17 +133,20 @@ class Island:
 
     def _compacted(self, conversation: Conversation) -> Conversation | None:
         """A new conversation that begins with the handoff of this one; None: one of them does not fit."""
-        request = self._handoff_request(conversation)
-        if request is None:
-            return None
-        handoff = self._ask(request).message.text.strip() or "(The handoff is empty.)"
-        self._is_ending_turn = False
-        self._idle_turns = 0
-        self._tell(Event.HANDOFF, "")
-        return self._opened(texts.successor_message(handoff, self._toolbox.workspace, self._facts()))
+        for request in self._handoff_requests(conversation):
+            with suppress(ContextTooLong):
+                handoff = self._ask(request).message.text.strip() or "(The handoff is empty.)"
+                self._is_ending_turn = False
+                self._idle_turns = 0
+                self._tell(Event.HANDOFF, "")
+                return self._opened(texts.successor_message(handoff, self._toolbox.workspace, self._facts()))
+        return None
 
-    def _handoff_request(self, conversation: Conversation) -> Conversation | None:
-        """The conversation with the request for a handoff; exchanges at its end that leave no room are left out."""
+    def _handoff_requests(self, conversation: Conversation) -> Iterator[Conversation]:
+        """The conversation with the request for a handoff: whole, and shorter by one exchange at its end after another.
+
+        Those that leave no room by our count are passed over.
+        """
         messages = list(conversation.messages)
         if len(messages) > 1 and isinstance(messages[-1], UserMessage):
             messages.pop()  # "Continue." is void now
@@ -137,10 +154,9 @@ class Island:
         while messages:
             request = Conversation(system=conversation.system, messages=(*messages, question))
             if self._share(request) < 1:
-                return request
+                yield request
             while not isinstance(messages.pop(), AssistantMessage) and messages:
                 pass
-        return None
 
     def _opened(self, message: str) -> Conversation | None:
         """A conversation that begins with this message; None: it leaves the agent no room."""

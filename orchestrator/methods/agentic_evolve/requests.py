@@ -1,4 +1,4 @@
-"""An island's requests to the model: numbered, and seeded by their number.
+"""An island's requests to the model: numbered, and seeded by their number; an ensemble's member goes by the seed.
 
 How they are made durable and paid for is `search/requests.py`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from orchestrator.domain.budgets import Account
 from orchestrator.domain.conversation import Conversation, Reply, Sampling, Usage
-from orchestrator.errors import BudgetExhausted
+from orchestrator.errors import BudgetExhausted, ContextTooLong
 from orchestrator.methods.agentic_evolve.context import RunContext
 from orchestrator.methods.agentic_evolve.entries import stop_key
 from orchestrator.search.requests import ModelRequests
@@ -29,8 +29,9 @@ class Requests:
             check=context.token.check,
             tools=context.tools,
         )
+        self._numbered = 0  # requests that have an outcome, conversations that were too long included
         self.made = 0
-        """Requests answered so far; lost calls do not count."""
+        """Requests answered so far; lost calls and conversations that were too long do not count."""
         self.usage = Usage()
         """Of all replies so far."""
 
@@ -48,15 +49,21 @@ class Requests:
 
         Raises:
             BudgetExhausted: A ceiling does not cover its worst case, or did not in an earlier process.
+            ContextTooLong: The conversation is too long for the model; the next request has another number.
             ModelError: No answer could be had.
             Cancelled: Somebody asked to stop.
             RunStateError: The journal holds a reply to another conversation.
         """
-        number = self.made + 1
+        number = self._numbered + 1
         key = f"i{self._island}/request/{number:04d}"
         sampling = self._sampling(number, conversation)
-        reply = self._requests.ask(key, conversation, sampling, before=self._stop_where_it_stopped)
-        self.made = number
+        try:
+            reply = self._requests.ask(key, conversation, sampling, before=self._stop_where_it_stopped)
+        except ContextTooLong:
+            self._numbered = number
+            raise
+        self._numbered = number
+        self.made += 1
         self.usage += reply.usage
         return reply
 

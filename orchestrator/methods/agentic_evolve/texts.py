@@ -18,12 +18,13 @@ from typing import Any
 import yaml
 
 from orchestrator.domain.candidates import FileTree
-from orchestrator.domain.conversation import ToolSpec
+from orchestrator.domain.conversation import StopReason, ToolSpec
 from orchestrator.domain.tasks import TaskView
 from orchestrator.methods.agentic_evolve.settings import Settings
 from orchestrator.methods.agentic_evolve.workspace import ANALYSIS_FILE, Workspace
 
 _MARK = re.compile(r"@(?P<condition>analysis(?:\+data)?) ")
+_CONTINUE = {StopReason.LENGTH: "cut_off", StopReason.THOUGHT: "only_thought", StopReason.REFUSAL: "refused"}
 _LANGUAGES = {".py": "python", ".json": "json", ".sql": "sql"}
 
 
@@ -35,6 +36,16 @@ def _stored(name: str) -> str:
 def fixed_text(name: str) -> str:
     """A text of `prompts/` without fields, for instance `handoff`."""
     return _stored(f"{name}.txt").rstrip("\n")
+
+
+def continue_text(stop: StopReason) -> str:
+    """After a turn without a tool call: why there was none, as far as it shows, and that the search goes on."""
+    return fixed_text(_CONTINUE.get(stop, "continue"))
+
+
+def cut_off_notice(stop: StopReason) -> str | None:
+    """To the answers to tool calls of a message that was cut off; None: it was not."""
+    return fixed_text("cut_off_call") if stop is StopReason.LENGTH else None
 
 
 def system_prompt(settings: Settings, task: TaskView) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator.domain.conversation import Usage
 from orchestrator.methods.evosql.calls import Call, Phase
@@ -91,7 +91,7 @@ class Savings:
 def tokens_of(usage: Usage) -> Tokens:
     """Of one call."""
     return Tokens(
-        infill=usage.input_tokens + usage.cached_input_tokens,
+        infill=usage.input_tokens + usage.cached_input_tokens + usage.cache_write_tokens,
         cached=usage.cached_input_tokens,
         decode=usage.output_tokens,
     )
@@ -116,7 +116,7 @@ def token_table(
             of_round = [call for call in calls if call.round == number]
             made = [tokens_of(call.usage) for call in of_round if call.phase in {Phase.ELICIT, Phase.AGGREGATE}]
             judged = [tokens_of(call.usage) for call in of_round if call.phase is Phase.CRITIC]
-            equivalent[number] += sum(made, Tokens())
+            equivalent[number] += sum(_each_prefilled(made) if number == 0 else made, Tokens())
             generator[number] += _once_prefilled(made) if number == 0 else sum(made, Tokens())
             if critic_last_round or number < rounds - 1:
                 critic[number] += sum(judged, Tokens())
@@ -184,8 +184,13 @@ def calls_by_question(
     return tuple((*methods.get("", ()), *methods.get(method, ())) for methods in recorded.values())
 
 
+def _each_prefilled(made: Sequence[Tokens]) -> list[Tokens]:
+    """All with the prompt that they share: of completions that came together, one alone was charged for it."""
+    paid = next((tokens for tokens in made if tokens.infill), Tokens())
+    return [tokens if tokens.infill else replace(paid, decode=tokens.decode) for tokens in made]
+
+
 def _once_prefilled(made: Sequence[Tokens]) -> Tokens:
-    """All outputs, and the input of the first; the others have the same."""
-    if not made:
-        return Tokens()
-    return Tokens(infill=made[0].infill, cached=made[0].cached, decode=sum(tokens.decode for tokens in made))
+    """All outputs, and the input of the first that was charged for it; the others have the same."""
+    paid = next((tokens for tokens in made if tokens.infill), Tokens())
+    return replace(paid, decode=sum(tokens.decode for tokens in made))

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from orchestrator.domain.conversation import Reply, Usage
-from orchestrator.domain.records import from_record
-from orchestrator.errors import RunStateError
+from orchestrator.domain.conversation import Usage
 from orchestrator.ports import Journal
+from orchestrator.search.requests import reply_in
 
 _KEY = re.compile(
     r"(?P<question>q/[^/]+)/"
@@ -83,10 +82,9 @@ def _recorded(journal: Journal) -> Iterator[tuple[str, str, Call]]:
         match = _KEY.fullmatch(key)
         if match is None:
             continue
-        reply = record.get("reply")
-        if not isinstance(reply, Mapping):
-            msg = f"the record of {key!r} is damaged: it holds no reply; restore the run from a copy, or remove it"
-            raise RunStateError(msg)
+        reply = reply_in(key, record)
+        if reply is None:
+            continue  # its conversation was too long
         phase = Phase(match["elicit"] or match["phase"] or match["choose"])
-        call = Call(phase=phase, round=int(match["round"] or 0), usage=from_record(Reply, reply).usage)
+        call = Call(phase=phase, round=int(match["round"] or 0), usage=reply.usage)
         yield match["question"], match["method"] or "", call

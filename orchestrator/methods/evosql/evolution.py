@@ -13,7 +13,7 @@ from typing import Any
 
 from orchestrator.errors import BudgetExhausted, InputError
 from orchestrator.methods.evosql import texts
-from orchestrator.methods.evosql.asking import Asker, calls_of
+from orchestrator.methods.evosql.asking import Asker, calls_of, query_in
 from orchestrator.methods.evosql.calls import Call, Phase
 from orchestrator.methods.evosql.candidates import Candidate
 from orchestrator.methods.evosql.context import QuestionContext, open_context
@@ -29,7 +29,6 @@ from orchestrator.search.memory import Entry, Memory
 from orchestrator.search.selection import draw_payload
 from orchestrator.search.streams import stream
 from orchestrator.search.utility import confidence_of
-from orchestrator.sql.answers import extract_sql
 
 EVOSQL = "evosql"
 SELF_EVOLUTION = "self-evolution"
@@ -50,7 +49,7 @@ def elicit(question: QuestionView, schema_text: str, *, settings: Settings, port
     asker = Asker(context, ports.generator, method="", role="elicit", temperature=settings.temperature)
     request = texts.write_request(question, schema_text)
     replies = asker.ask_all(Phase.ELICIT, [request] * settings.candidates)
-    queries = ["" if reply is None else extract_sql(reply.message.text) for reply in replies]
+    queries = [query_in(reply) for reply in replies]
     candidates = run_candidates(context, queries, "r0")
     context.tell(Event.PROPOSED, "", 0)
     return FirstRound(question=question, candidates=candidates, calls=calls_of(replies, Phase.ELICIT, 0))
@@ -209,7 +208,7 @@ class _Evolution:
             else:
                 requests.append(texts.improve_without_critic_request(question, context.schema, payload))
         replies = self._generator.ask_all(Phase.AGGREGATE, requests, round_number=number)
-        queries = ["" if reply is None else extract_sql(reply.message.text) for reply in replies]
+        queries = [query_in(reply) for reply in replies]
         candidates = run_candidates(context, queries, f"{self._name}/r{number}")
         context.tell(Event.PROPOSED, self._name, number)
         return candidates, calls_of(replies, Phase.AGGREGATE, number)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from orchestrator.domain.conversation import Conversation, Reply
+from orchestrator.domain.conversation import Conversation, Reply, StopReason
 from orchestrator.methods.evosql import texts
 from orchestrator.methods.evosql.asking import Asker, calls_of
 from orchestrator.methods.evosql.calls import Call, Phase
@@ -18,6 +18,7 @@ from orchestrator.search.utility import inherited_raw_score, raw_score
 
 UNREADABLE_SCORE = 5.0
 """What a candidate counts for whose score nobody knows (our decision)."""
+_CUT_OFF = "the answer reached its maximum length and was cut off; say less before the JSON, and less in it"
 _NOTHING = CriticAnswer(critiques={}, summary=None, problems=("the answer is missing",))
 
 
@@ -106,7 +107,8 @@ class Critic:
         answer = self._read(first, count)
         if not answer.problems or first is None:
             return answer, [first]
-        repair = texts.repair_request(request, first.message.text, answer.problems)
+        problems = (*([_CUT_OFF] if first.stop is StopReason.LENGTH else []), *answer.problems)
+        repair = texts.repair_request(request, first.message, problems)
         second = self._asker.ask(Phase.CRITIC, 2, repair, round_number=number)
         return self._read(second, count).completed_by(answer), [first, second]
 

@@ -16,6 +16,7 @@ from orchestrator.domain.conversation import AssistantMessage, Conversation, Use
 from orchestrator.methods.evosql.candidates import Candidate, Listed
 from orchestrator.methods.evosql.questions import QuestionView
 from orchestrator.methods.evosql.settings import ONE_SCORE
+from orchestrator.search.turns import said
 from orchestrator.sql.quoting import data_block, json_line
 
 WRITE = "Write a SQLite query"
@@ -62,7 +63,7 @@ def choose_request(question: QuestionView, schema: str, candidates: Sequence[Can
     return _request("choose", CHOOSE, [*_task_sections(question, schema), _candidates(map_listed(candidates))])
 
 
-def repair_request(request: Conversation, answer: str, problems: Sequence[str]) -> Conversation:
+def repair_request(request: Conversation, answer: AssistantMessage, problems: Sequence[str]) -> Conversation:
     """The request again, after an answer that could not be used.
 
     Args:
@@ -74,8 +75,8 @@ def repair_request(request: Conversation, answer: str, problems: Sequence[str]) 
     if len(problems) > _MAX_PROBLEMS:
         lines.append(f"- and {len(problems) - _MAX_PROBLEMS} more")
     text = Template(_stored("repair")).substitute(problems="\n".join(lines))
-    said = AssistantMessage(text=answer if answer.strip() else "(The answer is empty.)")
-    return request.plus(said, UserMessage(text=text))
+    kept = said(answer) if answer.text.strip() else AssistantMessage(text="(The answer is empty.)")
+    return request.plus(kept, UserMessage(text=text))
 
 
 def map_listed(candidates: Sequence[Candidate]) -> list[Listed]:

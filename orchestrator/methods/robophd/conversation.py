@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from orchestrator.domain.agent_packages import AgentPackage
 from orchestrator.domain.budgets import Account
-from orchestrator.domain.conversation import Conversation, Reply, Sampling, ToolMessage, UserMessage
+from orchestrator.domain.conversation import Conversation, Reply, Sampling, StopReason, ToolMessage, UserMessage
+from orchestrator.errors import ContextTooLong
 from orchestrator.methods.robophd import texts
-from orchestrator.methods.robophd.answering.texts import said
 from orchestrator.methods.robophd.ports import RunPorts
 from orchestrator.methods.robophd.settings import Settings
 from orchestrator.methods.robophd.standings import iteration_key
@@ -16,6 +16,7 @@ from orchestrator.methods.robophd.toolbox import Toolbox
 from orchestrator.search.replay import Steps
 from orchestrator.search.requests import ModelRequests
 from orchestrator.search.streams import derive_seed
+from orchestrator.search.turns import noted, said
 
 ROLE = "evolver"
 _MIN_ANSWER_TOKENS = 256
@@ -81,15 +82,16 @@ class EvolverConversation:
             Cancelled: Somebody asked to stop.
         """
         while not self._toolbox.is_finished:
-            message = self._ask().message
-            if not message.tool_calls:
-                self._conversation = self._conversation.plus(said(message.text))
-                self._urge()
+            reply = self._ask()
+            if not reply.message.tool_calls:
+                self._conversation = self._conversation.plus(said(reply.message))
+                self._urge(reply.stop)
                 continue
             self._idle_turns = 0
-            self._conversation = self._conversation.plus(message)
-            results = tuple(self._toolbox.execute(call) for call in message.tool_calls)
-            self._conversation = self._conversation.plus(ToolMessage(results=results))
+            results = ToolMessage(results=tuple(self._toolbox.execute(call) for call in reply.message.tool_calls))
+            if (notice := texts.cut_off_notice(reply.stop)) is not None:
+                results = noted(results, notice)
+            self._conversation = self._conversation.plus(reply.message, results)
         return self._toolbox.draft.package()
 
     @property
@@ -112,13 +114,13 @@ class EvolverConversation:
         self._conversation = self._conversation.plus(UserMessage(text=message))
         return self.work()
 
-    def _urge(self) -> None:
+    def _urge(self, stop: StopReason) -> None:
         self._idle_turns += 1
         left = self._settings.evolver.idle_turns - self._idle_turns
         if left <= 0:
             msg = f"it stopped: {self._idle_turns} turns in a row without a tool call"
             raise EvolutionFailed(msg)
-        self._conversation = self._conversation.plus(UserMessage(text=texts.continue_message(left)))
+        self._conversation = self._conversation.plus(UserMessage(text=texts.continue_message(left, stop)))
 
     def _ask(self) -> Reply:
         if not self.has_requests:
@@ -134,12 +136,12 @@ class EvolverConversation:
             max_output_tokens=min(self._settings.evolver.max_output_tokens, room),
             temperature=self._settings.evolver.temperature,
         )
-        reply = self._model.ask(
-            iteration_key(self._iteration, f"evolve/request/{number:04d}"),
-            self._conversation,
-            sampling,
-            before=self._before,
-        )
+        key = iteration_key(self._iteration, f"evolve/request/{number:04d}")
+        try:
+            reply = self._model.ask(key, self._conversation, sampling, before=self._before)
+        except ContextTooLong as error:
+            msg = f"its conversation has filled the model's context, as its provider says: {error}"
+            raise EvolutionFailed(msg) from error
         self.requests = number
         self._on_request(number)
         return reply

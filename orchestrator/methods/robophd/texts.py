@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from orchestrator.domain.conversation import Conversation, ToolSpec, UserMessage
+from orchestrator.domain.conversation import Conversation, StopReason, ToolSpec, UserMessage
 from orchestrator.domain.policies import Limits
 from orchestrator.methods.robophd.settings import Settings, Strategy
 from orchestrator.methods.robophd.standings import Row
@@ -24,6 +24,11 @@ from orchestrator.sql.quoting import data_block, json_line
 EVOLVE = "# Evolve a database-analysis tool and instructions"
 _MIB = 1 << 20
 _DESCRIPTION_CHARACTERS = 300
+_NO_CALL = {
+    StopReason.LENGTH: "cut_off.txt",
+    StopReason.THOUGHT: "only_thought.txt",
+    StopReason.REFUSAL: "refused.txt",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +80,19 @@ def deep_focus_message(iteration: int, sections: Mapping[str, str]) -> str:
     return "\n\n".join([head, *(section(name, text, "json") for name, text in sections.items())])
 
 
-def continue_message(left: int) -> str:
-    """After a turn without a tool call."""
-    return Template(_stored("continue.txt")).substitute(left=left)
+def continue_message(left: int, stop: StopReason = StopReason.END) -> str:
+    """After a turn without a tool call.
+
+    Args:
+        left: So many more of them end the work.
+        stop: Why the turn ended; the message says so where that is why there was no call.
+    """
+    return Template(_stored("continue.txt")).substitute(left=left, why=_stored(_NO_CALL.get(stop, "no_call.txt")))
+
+
+def cut_off_notice(stop: StopReason) -> str | None:
+    """To the answers to tool calls of a message that was cut off; None: it was not."""
+    return _stored("cut_off_call.txt") if stop is StopReason.LENGTH else None
 
 
 def strategy_text(strategy: Strategy) -> str:

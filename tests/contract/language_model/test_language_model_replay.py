@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.conversation import AssistantMessage, UserMessage
-from orchestrator.errors import ModelError
+from orchestrator.domain.conversation import AssistantMessage, Usage, UserMessage
+from orchestrator.domain.records import request_digest
+from orchestrator.errors import ContextTooLong, ModelError, RunStateError
 from orchestrator.llm.replay import ReplayModel
 from orchestrator.storage.journal import SqliteJournal
 
@@ -49,6 +50,31 @@ def test_words_the_model_never_said_are_named(replay: ReplayModel, recording: An
     conversation, tools, sampling = recording.heard[0][0]
     with pytest.raises(ModelError, match="message 1 is the model's, but no recorded reply"):
         replay.complete(conversation.plus(AssistantMessage(text="never said")), tools, sampling)
+
+
+def test_a_conversation_that_was_too_long_is_so_again_and_costs_nothing(
+    recording: Any, kit: Any, tmp_path: Path
+) -> None:
+    conversation, tools, sampling = recording.heard[0][0]
+    with SqliteJournal(tmp_path / "more.sqlite") as journal:
+        for key, record in recording.journal.records():
+            journal.put(key, record)
+        longer = conversation.plus(UserMessage(text="more and more"))
+        digest = request_digest(longer, tools, sampling)
+        journal.put("i0/request/9999", {"conversation": digest, "context_too_long": "at most 1000 tokens"})
+        replay = ReplayModel(journal, recorded="offline", context_tokens=kit.CONTEXT_TOKENS)
+        assert replay.worst_case(longer, tools, sampling) == Usage()
+        with pytest.raises(ContextTooLong, match="at most 1000 tokens"):
+            replay.complete(longer, tools, sampling)
+        assert replay.complete(conversation, tools, sampling) == recording.heard[0][1]
+
+
+@pytest.mark.parametrize("record", [{"conversation": "sha256:0"}, {"reply": {}}, {"conversation": 5, "reply": {}}])
+def test_a_damaged_request_is_named(tmp_path: Path, record: Any) -> None:
+    with SqliteJournal(tmp_path / "damaged.sqlite") as journal:
+        journal.put("i0/request/0001", record)
+        with pytest.raises(RunStateError, match="the record of 'i0/request/0001' is damaged"):
+            ReplayModel(journal, recorded="offline", context_tokens=1000)
 
 
 def test_a_journal_without_replies_cannot_be_replayed(tmp_path: Path) -> None:

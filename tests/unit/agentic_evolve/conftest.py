@@ -32,6 +32,7 @@ from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.records import to_record
 from orchestrator.domain.tasks import TaskView
 from orchestrator.domain.verdicts import Failure, Verdict
+from orchestrator.errors import ContextTooLong
 from orchestrator.methods.agentic_evolve import History, Progress, RunPorts, RunResult, Settings, read_history, texts
 from orchestrator.methods.agentic_evolve.run import run_agentic_evolve
 from orchestrator.ports import AnalysisResult
@@ -119,9 +120,20 @@ class Model:
     name: str = "fake/model"
     fuse: Fuse = field(default_factory=Fuse)
     asked: list[tuple[Conversation, Sampling]] = field(default_factory=list)
+    refused: list[Conversation] = field(default_factory=list)
     failing: Exception | None = None
+    failures: list[Exception] = field(default_factory=list)
+    """What the calls to come raise, one after the other."""
+    provider_tokens: int | None = None
+    """From which length on its provider finds a conversation too long; None: never."""
+    stop_of: Callable[[AssistantMessage], StopReason | None] = lambda _: None
+    """Why a message ended; None: because it was complete."""
+    counts: Callable[[Conversation, Sequence[ToolSpec]], int] | None = None
+    """Tokens of a conversation, where they are not a quarter of its characters."""
 
     def count_tokens(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> int:
+        if self.counts is not None:
+            return self.counts(conversation, tools)
         parts = [conversation.system, *(repr(message) for message in conversation.messages), *map(repr, tools)]
         return sum(map(len, parts)) // 4
 
@@ -130,14 +142,19 @@ class Model:
         return Usage(input_tokens=2000, output_tokens=min(1000, sampling.max_output_tokens), usd=Decimal("0.05"))
 
     def complete(self, conversation: Conversation, tools: Sequence[ToolSpec], sampling: Sampling) -> Reply:
-        del tools
         self.fuse.touch()
         if self.failing is not None:
             raise self.failing
+        if self.failures:
+            raise self.failures.pop(0)
+        size = self.count_tokens(conversation, tools)
+        if self.provider_tokens is not None and size > self.provider_tokens:
+            self.refused.append(conversation)
+            raise ContextTooLong(f"this model's maximum context length is {self.provider_tokens} tokens")
         self.asked.append((conversation, sampling))
         message = self.agent(conversation, sampling)
         usage = Usage(input_tokens=100, output_tokens=10, usd=Decimal("0.01"))
-        stop = StopReason.TOOLS if message.tool_calls else StopReason.END
+        stop = self.stop_of(message) or (StopReason.TOOLS if message.tool_calls else StopReason.END)
         self.fuse.touch()
         return Reply(message=message, usage=usage, stop=stop)
 
@@ -227,7 +244,7 @@ class Lab:
             features=("size", "shape"),
             has_public_data=False,
         )
-        self.model = Model(agent)
+        self.model: Any = Model(agent)
         self.bench = Bench()
         self.journal: Any = MemoryJournal()
         self.per_island = Budget()
@@ -260,7 +277,10 @@ class Lab:
 
     def light(self, touches: int | None) -> None:
         """Let everything share one fuse that burns through after this many touches; None: never."""
-        self.journal.fuse = self.bench.fuse = self.model.fuse = Fuse(touches)
+        fuse = Fuse(touches)
+        self.journal.fuse = self.bench.fuse = fuse
+        for model in getattr(self.model, "members", [self.model]):
+            model.fuse = fuse
 
     @property
     def tools(self) -> Sequence[ToolSpec]:

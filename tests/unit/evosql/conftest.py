@@ -19,6 +19,7 @@ from orchestrator.domain.budgets import Budget
 from orchestrator.domain.conversation import (
     AssistantMessage,
     Conversation,
+    NativeMessage,
     Reply,
     Sampling,
     StopReason,
@@ -104,6 +105,11 @@ class Model:
     asked: list[tuple[Request, Conversation, Sampling]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     before: Callable[[Request, Sampling], object] = lambda _request, _sampling: None
+    stop_of: Callable[[Request], StopReason] = lambda _: StopReason.END
+    native: NativeMessage | None = None
+    """Of every message."""
+    calls: list[int] = field(default_factory=list)
+    """How many replies each call gave."""
 
     def count_tokens(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> int:
         assert not tools
@@ -115,23 +121,57 @@ class Model:
 
     def complete(self, conversation: Conversation, tools: Sequence[ToolSpec], sampling: Sampling) -> Reply:
         self.fuse.touch()
-        request = read_request(conversation)
-        self.before(request, sampling)
-        with self.lock:
-            self.asked.append((request, conversation, sampling))
-        text = self.answers[request.title](request, sampling)
-        usage = Usage(
-            input_tokens=self.count_tokens(conversation, tools) - 10,
-            cached_input_tokens=10,
-            output_tokens=len(text),
-            usd=Decimal("0.01"),
-        )
+        (reply,) = self._replies(conversation, tools, [sampling])
         self.fuse.touch()
-        return Reply(message=AssistantMessage(text=text), usage=usage, stop=StopReason.END)
+        return reply
+
+    def _replies(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], samplings: Sequence[Sampling]
+    ) -> list[Reply]:
+        """The first one pays for the input."""
+        request = read_request(conversation)
+        self.before(request, samplings[0])
+        with self.lock:
+            self.calls.append(len(samplings))
+            self.asked += [(request, conversation, sampling) for sampling in samplings]
+        replies: list[Reply] = []
+        for sampling in samplings:
+            text = self.answers[request.title](request, sampling)
+            read = self.count_tokens(conversation, tools) - 10 if not replies else 0
+            usage = Usage(
+                input_tokens=read,
+                cached_input_tokens=10 if read else 0,
+                output_tokens=len(text),
+                usd=Decimal("0.01"),
+            )
+            message = AssistantMessage(text=text, native=self.native)
+            replies.append(Reply(message=message, usage=usage, stop=self.stop_of(request)))
+        return replies
 
     def of(self, title: str) -> list[Request]:
         """What was asked under a title, in the order of asking."""
         return [request for request, _, _ in self.asked if request.title == title]
+
+
+class Sampler(Model):
+    """`ports.ManySamples`."""
+
+    samples_at_once = 3
+
+    def worst_case_of_samples(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], samplings: Sequence[Sampling]
+    ) -> list[Usage]:
+        first = self.worst_case(conversation, tools, samplings[0])
+        more = Usage(output_tokens=samplings[0].max_output_tokens, usd=Decimal("0.05"))
+        return [first, *[more] * (len(samplings) - 1)]
+
+    def complete_samples(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], samplings: Sequence[Sampling]
+    ) -> list[Reply]:
+        self.fuse.touch()
+        replies = self._replies(conversation, tools, samplings)
+        self.fuse.touch()
+        return replies
 
 
 class Sqlite:

@@ -62,6 +62,21 @@ def test_the_last_block_of_sql_counts_or_else_a_lone_statement(answer: str, sql:
     assert extract_sql(answer) == sql
 
 
+@pytest.mark.parametrize(
+    ("answer", "sql"),
+    [
+        ("```sql\nSELECT 1", ""),
+        ("```sql\nSELECT 1\n```", "SELECT 1"),
+        ("```sql\nSELECT 1\n```\nBetter:\n```sql\nSELECT 2", "SELECT 1"),
+        ("```\nSELECT 3", ""),
+        ("```\nSELECT 3\n```\nThat is", "SELECT 3"),
+        ("SELECT 4", ""),
+    ],
+)
+def test_of_an_answer_that_is_cut_off_whole_blocks_alone_count(answer: str, sql: str) -> None:
+    assert extract_sql(answer, is_cut_off=True) == sql
+
+
 def test_a_text_that_is_too_long_for_the_gate_is_no_lone_statement() -> None:
     assert extract_sql("SELECT " + "1," * 20_000 + "1") == ""
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from orchestrator.bootstrap.robophd.choices import EvolveFile
+from orchestrator.bootstrap.robophd.config_file import EvolveFile
 from orchestrator.methods.robophd.settings import Settings, Strategy
 from orchestrator.search.tournament import RoundKind
 

@@ -107,11 +107,11 @@ def test_a_failure_of_ours_pauses_the_run_and_it_goes_on_to_the_same(
     assert lab.ledger.snapshot() == undisturbed.ledger.snapshot()
 
 
-def test_a_failed_call_of_a_model_that_is_not_repeatable_is_counted_as_lost(world: World) -> None:
+def test_a_call_of_a_model_that_is_not_repeatable_is_counted_as_lost_where_nobody_knows_its_end(world: World) -> None:
     undisturbed = tiny(world, is_repeatable=False)
     expected = undisturbed.run()
     lab = tiny(world, is_repeatable=False)
-    interrupted(lab, "evolver", 2, ModelError("no answer"))
+    interrupted(lab, "evolver", 2, Cancelled("enough"))
     assert lab.ledger.snapshot().lost_count == 1
     assert lab.run() == expected
     snapshot, bill = lab.ledger.snapshot(), undisturbed.ledger.snapshot()

@@ -43,7 +43,7 @@ class Model:
     is_repeatable: bool = False
     text: str = "Ann"
     usage: Usage = ACTUAL
-    failing: Exception | None = None
+    failing: BaseException | None = None
     asked: list[Asked] = field(default_factory=list)
 
     def count_tokens(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> int:
@@ -107,8 +107,8 @@ def test_a_request_is_announced_made_settled_and_then_answered_from_the_journal(
 
 
 def test_a_call_whose_end_nobody_saw_is_charged_as_announced_and_made_again(journal: SqliteJournal) -> None:
-    broken = Desk(journal, Model(failing=ModelError("connection reset")))
-    with pytest.raises(ModelError):
+    broken = Desk(journal, Model(failing=KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
         broken.ask()
     lost = broken.ledger.snapshot()
     assert (lost.lost.usage, lost.lost_count) == (WORST, 1)

@@ -11,6 +11,7 @@ from orchestrator.methods.robophd.answering.attempts import Answer, Attempt, End
 from orchestrator.methods.robophd.answering.executions import Execution
 from orchestrator.methods.robophd.answering.requests import NumberedRequests
 from orchestrator.methods.robophd.settings import AnswerSettings
+from orchestrator.search.turns import is_cut_off, said
 from orchestrator.sql.answers import extract_sql
 
 _APPROVAL = "CORRECT"
@@ -47,12 +48,12 @@ class Dialogue:
         Raises:
             EvolvariumError: As requests and runs; what they have recorded stays.
         """
-        said = self._ask(conversation, Phase.QUERY)
-        if said is not None:
+        held = self._ask(conversation, Phase.QUERY)
+        if held is not None:
             self._standing = self._executed()
-            said = self._verified(said)
-        if said is not None and not (self._standing and self._standing.gives_rows):
-            self._repair(said)
+            held = self._verified(held)
+        if held is not None and not (self._standing and self._standing.gives_rows):
+            self._repair(held)
         standing = self._standing
         return Answer(
             question=question,
@@ -67,24 +68,24 @@ class Dialogue:
             usage=self._requests.usage,
         )
 
-    def _verified(self, said: Conversation) -> Conversation | None:
+    def _verified(self, held: Conversation) -> Conversation | None:
         """The conversation after all rounds of verification; None: it has no room for another."""
         for _ in range(self._settings.corrections):
             standing = self._standing
             if standing is None:
-                return said  # there is nothing to look at
-            after = self._ask(said.plus(texts.verify_message(standing.sql, standing.shown)), Phase.VERIFY)
+                return held  # there is nothing to look at
+            after = self._ask(held.plus(texts.verify_message(standing.sql, standing.shown)), Phase.VERIFY)
             if after is None:
                 return None
-            said = after
+            held = after
             if self._attempts[-1].verdict is Verdict.CORRECT:
-                return said
+                return held
             self._standing = self._executed() or standing
-        return said
+        return held
 
-    def _repair(self, said: Conversation) -> None:
+    def _repair(self, held: Conversation) -> None:
         before = self._standing
-        if self._ask(said.plus(_repair_message(before)), Phase.REPAIR) is None:
+        if self._ask(held.plus(_repair_message(before)), Phase.REPAIR) is None:
             return
         repaired = self._executed()
         if repaired is not None and (before is None or repaired.gives_rows):
@@ -101,7 +102,7 @@ class Dialogue:
         if phase is Phase.VERIFY and text.strip() == _APPROVAL:
             verdict, sql = Verdict.CORRECT, ""
         else:
-            sql = extract_sql(text)
+            sql = extract_sql(text, is_cut_off=is_cut_off(reply))
             verdict = Verdict.QUERY if sql else Verdict.UNREADABLE
         run = self._execution(sql) if sql else None
         self._attempts.append(
@@ -114,7 +115,7 @@ class Dialogue:
                 rows=None if run is None else run.rows,
             )
         )
-        return conversation.plus(texts.said(text))
+        return conversation.plus(said(reply.message))
 
     def _executed(self) -> Execution | None:
         """What the last reply's query gave; None: it held none."""

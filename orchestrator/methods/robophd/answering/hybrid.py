@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from orchestrator.domain.conversation import AssistantMessage, Conversation, ToolMessage, Usage
+from orchestrator.domain.conversation import AssistantMessage, Conversation, StopReason, ToolMessage, Usage
 from orchestrator.methods.robophd.answering import texts
 from orchestrator.methods.robophd.answering.context import AnswerContext
 from orchestrator.methods.robophd.answering.hybrid_tools import TOOLS, ReadOnlyTools
 from orchestrator.methods.robophd.answering.requests import NumberedRequests
 from orchestrator.ports import Database
 from orchestrator.search.streams import derive_seed
+from orchestrator.search.turns import noted
 
 HYBRID_ROLE = "hybrid"
 """Whose spending it is, in the ledger."""
@@ -63,32 +64,27 @@ def investigate(context: AnswerContext, key: str, package: str, database: Databa
 def _conversed(
     context: AnswerContext, key: str, database: Database, requests: NumberedRequests, conversation: Conversation
 ) -> str:
-    """The text of the first message without tool calls; empty: there was none."""
+    """The text of the first message without tool calls; empty: there was none, or the model refused."""
     limit = context.settings.hybrid_requests
     while requests.made < limit:
         reply = requests.ask(conversation, context.settings.temperature(0))
         if reply is None:
             return ""
         if not reply.message.tool_calls:
-            return reply.message.text.strip()
+            return "" if reply.stop is StopReason.REFUSAL else reply.message.text.strip()
         if requests.made == limit:
             return ""  # nobody would read what the tools return
         tools = ReadOnlyTools(context, database, key=f"{key}/call/{requests.made:04d}")
         results = _results(tools, reply.message)
-        conversation = conversation.plus(reply.message, results)
-        is_nearly_full = requests.tokens(conversation) > _NEARLY_FULL * context.model.context_tokens
+        if reply.stop is StopReason.LENGTH:
+            results = noted(results, texts.CUT_OFF)
+        answered = conversation.plus(reply.message, results)
+        is_nearly_full = requests.tokens(answered) > _NEARLY_FULL * context.model.context_tokens
         if requests.made == limit - 1 or is_nearly_full:
-            conversation = _with_notice(conversation, results)
+            answered = conversation.plus(reply.message, noted(results, texts.LAST_CALL))
+        conversation = answered
     return ""
 
 
 def _results(tools: ReadOnlyTools, message: AssistantMessage) -> ToolMessage:
     return ToolMessage(results=tuple(tools.execute(number, call) for number, call in enumerate(message.tool_calls, 1)))
-
-
-def _with_notice(conversation: Conversation, results: ToolMessage) -> Conversation:
-    """The conversation with a word to the last of the results that it ends with."""
-    last = results.results[-1]
-    noted = replace(last, text=f"{last.text}\n\n{texts.LAST_CALL}")
-    message = ToolMessage(results=(*results.results[:-1], noted))
-    return Conversation(system=conversation.system, messages=(*conversation.messages[:-1], message))

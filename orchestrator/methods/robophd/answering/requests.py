@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from orchestrator.domain.budgets import Account, Spend
 from orchestrator.domain.conversation import Conversation, Reply, Sampling, ToolSpec, Usage
-from orchestrator.domain.records import from_record
+from orchestrator.errors import ContextTooLong
 from orchestrator.methods.robophd.answering.context import AnswerContext
-from orchestrator.search.requests import ModelRequests
+from orchestrator.search.requests import ModelRequests, lost_spending
 
 MIN_REPLY_TOKENS = 16
 """A conversation that leaves less room in the model's context is at its end."""
@@ -62,7 +62,7 @@ class NumberedRequests:
         return self._requests.tokens(conversation)
 
     def ask(self, conversation: Conversation, temperature: float) -> Reply | None:
-        """The model's next message; None: the conversation leaves no room for one.
+        """The model's next message; None: the conversation leaves no room for one, by our count or its provider's.
 
         Raises:
             BudgetExhausted: A ceiling does not cover its worst case.
@@ -80,7 +80,10 @@ class NumberedRequests:
             temperature=temperature,
         )
         key = request_key(self._key, number)
-        reply = self._requests.ask(key, conversation, sampling, before=self._context.before)
+        try:
+            reply = self._requests.ask(key, conversation, sampling, before=self._context.before)
+        except ContextTooLong:
+            return None
         self.made = number
         self.usage += self._charged(reply, conversation, sampling)
         return reply
@@ -118,11 +121,9 @@ def charge_recorded(context: AnswerContext, key: str, *, role: str, requests: in
         RunStateError: An announcement is damaged.
     """
     account = _account(context, role)
-    if not context.model.is_repeatable:
-        for number in range(1, requests + 1):
-            for announcement in context.steps.lost(request_key(key, number)):
-                lost = from_record(Usage, announcement["reserved"])
-                context.ledger.charge(Spend(requests=1, usage=lost), account, lost=True)
+    for number in range(1, requests + 2):  # the last one may have found the conversation too long
+        for payer, spend in lost_spending(context.steps, request_key(key, number), account):
+            context.ledger.charge(spend, payer, lost=True)
     if requests:
         context.ledger.charge(Spend(requests=requests, usage=usage), account)
 

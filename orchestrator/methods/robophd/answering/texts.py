@@ -12,7 +12,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from orchestrator.domain.conversation import AssistantMessage, Conversation, UserMessage
+from orchestrator.domain.conversation import Conversation, UserMessage
 from orchestrator.methods.robophd.questions import QuestionView
 from orchestrator.methods.robophd.settings import AnswerSettings
 from orchestrator.sql.quoting import data_block, json_line
@@ -23,9 +23,9 @@ REPAIR = "Repair a SQLite query"
 ANALYSE = "Analyse a database with read-only queries"
 NO_ANALYSIS = "There is no analysis of this database."
 NO_ROWS = "It returned no rows."
-EMPTY = "(The reply is empty.)"
 NO_QUERY = "The reply held no query."
 LAST_CALL = "[That was the last use of tools: the next message must be the analysis.]"
+CUT_OFF = "[Your message reached its maximum length and was cut off: its last call may be incomplete; say less in one.]"
 
 
 def system_message(analysis: str | None, instructions: str) -> str:
@@ -70,11 +70,6 @@ def repair_message(failure: str, sql: str, shown: Mapping[str, Any] | None) -> U
     if shown is not None:
         sections += [_section("Query", sql, "sql"), _section("Result", json_line(shown), "json")]
     return _message(REPAIR, *sections)
-
-
-def said(text: str) -> AssistantMessage:
-    """A reply as the conversation goes on with it: its text alone, and never an empty one, which providers refuse."""
-    return AssistantMessage(text=text if text.strip() else EMPTY)
 
 
 def analysis_request(failure: str, settings: AnswerSettings) -> Conversation:
