@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from orchestrator.bootstrap.ledger import RememberingLedger
-from orchestrator.bootstrap.models import find_model
+from orchestrator.bootstrap.model_names import offline_model
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.bootstrap.robophd.choices import DatasetChoice, EvolveChoices
@@ -20,14 +20,16 @@ from orchestrator.bootstrap.robophd.header import Earlier, conditions_of, read_h
 from orchestrator.bootstrap.robophd.packages import initial_packages
 from orchestrator.bootstrap.robophd.ports import JournalJudge, SharedDatabases
 from orchestrator.bootstrap.robophd.running import UNCHANGED, header_of_run, spent_record
-from orchestrator.bootstrap.robophd.site import Site, evaluable_questions
+from orchestrator.bootstrap.robophd.site import FindModel, Site, evaluable_questions
 from orchestrator.bootstrap.sql.choices import Layout
 from orchestrator.bootstrap.sql.databases import Place, examine
 from orchestrator.domain.agent_packages import AgentPackage
 from orchestrator.domain.budgets import Budget
+from orchestrator.domain.model_access import ModelRole
 from orchestrator.domain.policies import Purpose
 from orchestrator.domain.tool_runs import ToolRun
 from orchestrator.evaluation.sql_judge import SqlJudge
+from orchestrator.llm.offline import OfflineModel
 from orchestrator.methods.robophd.ports import RunPorts
 from orchestrator.methods.robophd.results import RunResult
 from orchestrator.methods.robophd.run import RUN, run_robophd
@@ -40,6 +42,13 @@ from tests.evolution_world import run_locally
 from tests.plain_database import PlainDatabase
 
 SETTINGS = Settings.model_validate({"iterations": 2, "seed": 5, "evolver": {"deep_focus": 0}})
+
+
+def _offline(name: str, role: ModelRole) -> OfflineModel:
+    assert role in (ModelRole.EVOLVER, ModelRole.ANSWERER)
+    model = offline_model(name)
+    assert model is not None
+    return model
 
 
 class PlainStore:
@@ -88,6 +97,7 @@ class RecordedEvolutions:
         self.places = find_places(self.home, None)
         self.store = RunStore(self.home)
         self.choices = EvolveChoices(datasets=(DatasetChoice(kind=Layout.JSONL, root=str(self.questions)),))
+        self.models: FindModel = _offline
         self.notes: list[str] = []
         self.databases = PlainStore()
 
@@ -117,8 +127,7 @@ class RecordedEvolutions:
             data=data,
             split=split,
             place=place,
-            evolver=find_model(asked.evolver),
-            answerer=find_model(asked.answerer),
+            models=self.models,
             conditions=conditions_of(data, split, databases=examine(place), in_force=in_force),
             seed=settings.seed if seed is None else seed,
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from orchestrator.bootstrap.model_choices import NO_ACCESS, RecordedAccess
 from orchestrator.domain.budgets import Budget
 from orchestrator.domain.policies import Runtime
 from orchestrator.errors import InputError
@@ -36,6 +37,8 @@ class Choices(BaseModel):
     """Of the whole run; divided equally among the islands, so that their order cannot matter."""
     budget_tokens: Annotated[int, Field(ge=0)] | None = None
     """Likewise."""
+    access: RecordedAccess = NO_ACCESS
+    """Where its models are, and what they cost."""
     workers: Annotated[int, Field(ge=1, le=256)] | None = None
     """Evaluations and analyses that run at once; None: one per processor of the machine."""
 

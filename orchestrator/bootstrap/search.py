@@ -10,28 +10,29 @@ from typing import Any
 
 from orchestrator.bootstrap.bench import Bench, open_bench, stops_as_cancelled
 from orchestrator.bootstrap.choices import Choices, method_settings
-from orchestrator.bootstrap.finals import copy_finals, final_splits, measure_finals, pending, require_readable
+from orchestrator.bootstrap.finals import final_splits, measure_finals, pending, require_readable
 from orchestrator.bootstrap.header import policy_record, require_conditions, require_same, run_header
 from orchestrator.bootstrap.ledger import RememberingLedger
-from orchestrator.bootstrap.models import REPLAY_PREFIX, find_model
-from orchestrator.bootstrap.places import Places, writable_home
+from orchestrator.bootstrap.model_choices import NOTHING_GIVEN, GivenAccess, access_in_force, record_access
+from orchestrator.bootstrap.models import REPLAY_PREFIX, ready_models
+from orchestrator.bootstrap.pauses import pausing
+from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.bootstrap.runs import SEARCH, find_run, header_of, in_words, kind_of, new_run, run_store
 from orchestrator.bootstrap.splits import split_store, unused_data
 from orchestrator.bootstrap.turns import AnalystInTurn, EvaluatorInTurn, Turns
 from orchestrator.domain.budgets import Budget
+from orchestrator.domain.model_access import ModelRole
 from orchestrator.domain.policies import Purpose
 from orchestrator.errors import RunStateError
 from orchestrator.evaluation.analyst import SandboxAnalyst
 from orchestrator.evaluation.disclosure import TaskDisclosure
 from orchestrator.evaluation.hidden import SplitStore
 from orchestrator.evaluation.host import EvaluatorHost
-from orchestrator.evaluation.replay import ReplayAnalyst, ReplayEvaluator
 from orchestrator.evaluation.requests import task_request
 from orchestrator.evaluation.tasks import Task, load_task
-from orchestrator.llm.replay import ReplayModel
 from orchestrator.methods.agentic_evolve import Progress, RunPorts, Settings, run_agentic_evolve
-from orchestrator.ports import Journal
+from orchestrator.ports import Journal, LanguageModel
 from orchestrator.runtime.workers import CancelToken
 
 _BEFORE = "before-run"
@@ -64,7 +65,7 @@ class Watch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run:
+class SearchRun:
     """One run and what it was asked for."""
 
     run_id: str
@@ -93,14 +94,24 @@ def begin(places: Places, choices: Choices, settings: Mapping[str, Any], watch: 
     """
     task = load_task(places.task(choices.task))
     chosen = method_settings(task.spec, **settings)
-    model = find_model(choices.model)
     policy = find_policy(places, choices.policy, choices.runtime)
     store = split_store(places, public_seed=choices.public_seed, data=choices.data)
     others = task.spec.splits if choices.final_splits is None else choices.final_splits
     unused = unused_data(task, list(dict.fromkeys([task.spec.search_split, *others])), choices.data)
     if unused is not None:
         watch.note(unused)
-    with open_bench(places, policy, watch.token, watch.note) as bench:
+    with (
+        ready_models(
+            choices.access,
+            policy,
+            [(ModelRole.AGENT, choices.model)],
+            in_usd=choices.budget_usd is not None,
+            token=watch.token,
+            note=watch.note,
+        ) as models,
+        open_bench(places, policy, watch.token, watch.note) as bench,
+    ):
+        model = models.find(choices.model, ModelRole.AGENT)
         in_force = policy_record(policy, bench.images.digest)
         splits = final_splits(task, store, bench.sandbox, choices.final_splits, watch.note)
         host = _host(bench, task, store)
@@ -108,11 +119,19 @@ def begin(places: Places, choices: Choices, settings: Mapping[str, Any], watch: 
         require_readable(task, splits, _BEFORE, lambda split: EvaluatorHost(bench.sandbox, task, split, store))
         with new_run(run_store(places)) as (run_id, journal):
             journal.put("run", run_header(chosen, task, model, choices, in_force))
-            run = _Run(run_id=run_id, journal=journal, settings=chosen, task=task, choices=choices)
-            return _perform(run, bench, host, store, splits, watch)
+            run = SearchRun(run_id=run_id, journal=journal, settings=chosen, task=task, choices=choices)
+            with pausing(journal):
+                return _perform(run, model, bench, host, store, splits, watch)
 
 
-def resume(places: Places, name: str, watch: Watch, *, accept_policy_change: bool = False) -> Finished:
+def resume(
+    places: Places,
+    name: str,
+    watch: Watch,
+    *,
+    accept_policy_change: bool = False,
+    given: GivenAccess = NOTHING_GIVEN,
+) -> Finished:
     """Continue a run where its journal ends; one that has ended is only measured where that is missing.
 
     Args:
@@ -120,6 +139,7 @@ def resume(places: Places, name: str, watch: Watch, *, accept_policy_change: boo
         name: Of the run.
         watch: Of the caller.
         accept_policy_change: Go on although the policy is not the one the run began with.
+        given: What is said anew about its models.
 
     Raises:
         RunStateError: There is no such run, it is in use, or its task, images or policy have changed.
@@ -127,69 +147,38 @@ def resume(places: Places, name: str, watch: Watch, *, accept_policy_change: boo
     """
     run_id = find_run(run_store(places), name)
     with run_store(places).open(run_id) as journal:
-        run = _recorded(places, run_id, journal)
+        run = recorded_run(places, run_id, journal)
         if run.choices.model.startswith(REPLAY_PREFIX):
             msg = f"run {run_id} is a replay; replay again with `evolvarium run --model {run.choices.model}`"
             raise RunStateError(msg)
         policy = find_policy(places, run.choices.policy, run.choices.runtime)
         store = split_store(places, public_seed=run.choices.public_seed, data=run.choices.data)
-        with open_bench(places, policy, watch.token, watch.note) as bench:
+        before = access_in_force(journal, run.choices.access)
+        access = given.over(before)
+        with (
+            ready_models(
+                access,
+                policy,
+                [(ModelRole.AGENT, run.choices.model)],
+                in_usd=run.choices.budget_usd is not None,
+                token=watch.token,
+                note=watch.note,
+                context_tokens={run.choices.model: header_of(run_id, journal)["context_tokens"]},
+                asks=journal.get("run/end") is None,  # one that has ended is only measured
+                said=given,
+            ) as models,
+            open_bench(places, policy, watch.token, watch.note) as bench,
+            pausing(journal),
+        ):
+            model = models.find(run.choices.model, ModelRole.AGENT)
             in_force = policy_record(policy, bench.images.digest)
             require_same(journal, run.task, in_force, accept_policy_change=accept_policy_change)
             splits = final_splits(run.task, store, bench.sandbox, run.choices.final_splits, watch.note)
-            return _perform(run, bench, _host(bench, run.task, store), store, splits, watch)
+            record_access(journal, before, access)
+            return _perform(run, model, bench, _host(bench, run.task, store), store, splits, watch)
 
 
-def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
-    """Make a recorded run again, as a new run, from its replies and measurements alone: without model or container.
-
-    Args:
-        places: Of this invocation.
-        name: Of the recorded run.
-        task_name: Which must be the recorded one's task.
-        watch: Of the caller.
-
-    Raises:
-        RunStateError: The recorded run is not of this task, or takes another course with this version.
-        EvolvariumError: Otherwise as `begin`.
-    """
-    source = find_run(run_store(places), name)
-    with run_store(places).open(source, read_only=True) as recorded:
-        run = _recorded(places, source, recorded)
-        if places.task(task_name).resolve().name != run.task.name:
-            msg = f"run {source} is of task {run.task.name!r}, not {task_name!r}"
-            raise RunStateError(msg)
-        policy = find_policy(places, run.choices.policy, run.choices.runtime)
-        header = recorded.get("run") or {}
-        model = ReplayModel(recorded, recorded=header["model"], context_tokens=header["context_tokens"])
-        choices = run.choices.model_copy(update={"model": f"{REPLAY_PREFIX}{source}"})
-        in_force = {part: header[part] for part in ("policy", "images")}
-        writable_home(places)
-        run_id, journal = run_store(places).create()
-        with journal:
-            journal.put("run", run_header(run.settings, run.task, model, choices, in_force))
-            watch.on_start(run_id, run.settings, run.task)
-            ledger = run.ledger()
-            run_agentic_evolve(
-                run_id=run_id,
-                settings=run.settings,
-                task=run.task.view,
-                ports=RunPorts(
-                    model=model,
-                    evaluator=ReplayEvaluator(recorded),
-                    analyst=ReplayAnalyst(recorded) if run.settings.analysis else None,
-                    disclosure=TaskDisclosure(policy.disclosure, run.task),
-                    journal=journal,
-                    ledger=ledger,
-                ),
-                cancel=watch.token,
-                on_event=watch.on_event,
-            )
-            copy_finals(recorded, journal)
-    return Finished(run_id=run_id, containers_left=None, refusal=ledger.refusal)
-
-
-def _recorded(places: Places, run_id: str, journal: Journal) -> _Run:
+def recorded_run(places: Places, run_id: str, journal: Journal) -> SearchRun:
     """A run as its record says; its task as it is now."""
     header = header_of(run_id, journal)
     if (kind := kind_of(journal)) != SEARCH:
@@ -203,7 +192,7 @@ def _recorded(places: Places, run_id: str, journal: Journal) -> _Run:
         msg = f"the record of run {run_id} was made by another version; continue it with that one"
         raise RunStateError(msg) from error
     task = load_task(places.task(choices.task))
-    return _Run(run_id=run_id, journal=journal, settings=settings, task=task, choices=choices)
+    return SearchRun(run_id=run_id, journal=journal, settings=settings, task=task, choices=choices)
 
 
 def _host(bench: Bench, task: Task, store: SplitStore) -> EvaluatorHost:
@@ -223,16 +212,28 @@ def _require_startable(bench: Bench, host: EvaluatorHost, task: Task, settings: 
 
 
 def _perform(
-    run: _Run, bench: Bench, host: EvaluatorHost, store: SplitStore, splits: Sequence[str], watch: Watch
+    run: SearchRun,
+    model: LanguageModel,
+    bench: Bench,
+    host: EvaluatorHost,
+    store: SplitStore,
+    splits: Sequence[str],
+    watch: Watch,
 ) -> Finished:
     """Search to the end, then measure; an operator's stop always comes out as `Cancelled`."""
     watch.on_start(run.run_id, run.settings, run.task)
     with stops_as_cancelled(watch.token):
-        return _searched(run, bench, host, store, splits, watch)
+        return _searched(run, model, bench, host, store, splits, watch)
 
 
 def _searched(
-    run: _Run, bench: Bench, host: EvaluatorHost, store: SplitStore, splits: Sequence[str], watch: Watch
+    run: SearchRun,
+    model: LanguageModel,
+    bench: Bench,
+    host: EvaluatorHost,
+    store: SplitStore,
+    splits: Sequence[str],
+    watch: Watch,
 ) -> Finished:
     workers = run.choices.workers or len(os.sched_getaffinity(0))
     turns = Turns(workers, watch.token, watch.on_work)
@@ -250,7 +251,7 @@ def _searched(
         settings=run.settings,
         task=run.task.view,
         ports=RunPorts(
-            model=find_model(run.choices.model),
+            model=model,
             evaluator=EvaluatorInTurn(host, turns),
             analyst=None if analyst is None else AnalystInTurn(analyst, turns),
             disclosure=TaskDisclosure(bench.sandbox.policy.disclosure, run.task),

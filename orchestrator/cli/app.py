@@ -9,6 +9,7 @@ import typer
 from orchestrator.bootstrap.header import program_version
 from orchestrator.cli.audit import audit_app
 from orchestrator.cli.engine import doctor, sandbox_app
+from orchestrator.cli.estimate import estimate_app
 from orchestrator.cli.evaluating import evaluate
 from orchestrator.cli.images import images_app
 from orchestrator.cli.package_answer import answer
@@ -24,7 +25,7 @@ from orchestrator.cli.tasks import task_app
 
 _ORDER = (
     *("doctor", "images"),  # is it set up?
-    *("task", "run", "resume", "show", "report", "runs", "evaluate"),
+    *("task", "estimate", "run", "resume", "show", "report", "runs", "evaluate"),
     *("sql", "final", "export", "approve", "answer"),
     *("policy", "audit", "sandbox"),
 )
@@ -35,7 +36,8 @@ app = typer.Typer(
     epilog=(
         "Exit codes: 0 done or scored, 1 the candidate failed or is below the threshold, no answer, a query refused, "
         "2 wrong input, 3 something is missing on this machine or the home cannot be written, 4 budget spent, 5 the "
-        "sandbox failed, 6 the result cannot be written, 130 interrupted."
+        "sandbox failed or a model gave no answer, 6 the result cannot be written, 7 the provider of a model serves "
+        "nobody and the run is paused, 130 interrupted."
     ),
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -62,6 +64,7 @@ def options(
 app.command("doctor")(doctor)
 app.add_typer(images_app, name="images")
 app.add_typer(task_app, name="task")
+app.add_typer(estimate_app, name="estimate")
 app.command("run")(run)
 app.command("resume")(resume_run)
 app.command("show")(show)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.cli.documents import ComparedRun, ReadsDocument, ReportDocument, RunDocument, SplitDifference
+from orchestrator.cli.documents import RunDocument
 from orchestrator.cli.history import RunView
+from orchestrator.cli.ledger import all_tokens, ledger_rows
+from orchestrator.cli.report_documents import ComparedRun, ReadsDocument, ReportDocument, SplitDifference
 from orchestrator.cli.summaries import run_document
 from orchestrator.cli.terminal import Rows
 from orchestrator.methods.agentic_evolve.statistics import cross_island_reads
@@ -68,7 +70,7 @@ def comparison_rows(views: Sequence[RunView], columns: Sequence[ComparedRun]) ->
         ["evaluations", *(document.evaluations for document in documents)],
         ["analyses", *(document.analyses for document in documents)],
         ["requests", *(document.requests for document in documents)],
-        ["tokens", *(_tokens(column) for column in columns)],
+        ["tokens", *(all_tokens(document.usage) for document in documents)],
         ["US dollars", *(document.usage.usd for document in documents)],
         ["endings", *(_endings(document) for document in documents)],
         ["cells per island", *(", ".join(str(cells) for cells in column.cells.values()) for column in columns)],
@@ -78,6 +80,11 @@ def comparison_rows(views: Sequence[RunView], columns: Sequence[ComparedRun]) ->
     better = "lower is better" if quality.lower_is_better else "higher is better"
     title = f"{documents[0].task}: {quality.label}{unit} ({better})"
     return Rows(title=title, columns=["", *(document.run for document in documents)], rows=rows)
+
+
+def spending_rows(columns: Sequence[ComparedRun]) -> list[Rows]:
+    """The ledger of each run, by role, model and island."""
+    return [rows for column in columns for rows in ledger_rows(column.run.ledger, column.run.run)]
 
 
 def difference_rows(document: ReportDocument) -> list[Rows]:
@@ -116,8 +123,3 @@ def _scores(view: RunView, candidate_id: str | None) -> dict[str, float]:
 
 def _endings(document: RunDocument) -> str | None:
     return ", ".join(f"{count} {ending}" for ending, count in document.endings.items()) or None
-
-
-def _tokens(column: ComparedRun) -> int:
-    usage = column.run.usage
-    return usage.input_tokens + usage.cached_input_tokens + usage.output_tokens

@@ -42,10 +42,38 @@ class UsageDocument(Document):
     """Cost of all model calls of a run."""
 
     input_tokens: int
+    """Input that was neither read from a provider's cache nor written into one."""
     cached_input_tokens: int
+    """Input that was read from a cache."""
+    cache_write_input_tokens: int = 0
+    """Input that was written into a cache, where the provider bills that apart."""
     output_tokens: int
+    """Including reasoning."""
+    reasoning_tokens: int = 0
+    """The part of the output that was reasoning, as far as the provider says."""
     usd: Usd | None
     """US dollars; null: unknown, not free."""
+
+
+class LedgerLine(Document):
+    """What was spent for one role, on one model, by one island."""
+
+    role: str
+    """What the model was asked for: `agent`, `generator`, `critic`, `evolver`, `answerer`, or `hybrid` (an analysis of
+    a database where a package's tool failed)."""
+    model: str | None
+    """null: the run's records do not say."""
+    island: int | None
+    """null: the run has no islands."""
+    requests: int
+    """Answered ones."""
+    usage: UsageDocument
+    """Of them."""
+    lost: int
+    """Calls whose outcome nobody knows, since a process ended or the connection broke; one that is in flight just now
+    looks the same."""
+    lost_usage: UsageDocument
+    """Of them, at the most they can have cost; it counts against the budget."""
 
 
 class FailureDocument(Document):
@@ -97,8 +125,11 @@ class RunDocument(Document):
     method: str
     model: str
     seed: int
-    state: Literal["done", "unfinished", "budget-spent"]
-    """`budget-spent`: money or tokens ran out before the commits did."""
+    state: Literal["done", "unfinished", "paused", "budget-spent"]
+    """`budget-spent`: money or tokens ran out before the commits did; `paused`: a model's provider served nobody, and
+    `resume` goes on."""
+    pause: str | None = None
+    """Why it is paused; null: it is not."""
     best: ScoredCandidate | None
     """null: nothing has a score."""
     initial: InitialCandidate
@@ -107,6 +138,9 @@ class RunDocument(Document):
     analyses: int
     requests: int
     usage: UsageDocument
+    """Of all requests; calls whose outcome nobody knows count at the most they can have cost."""
+    ledger: list[LedgerLine] = Field(default=[])
+    """The same by role, model and island."""
     endings: dict[str, int]
     """How the paid evaluations ended: `ok`, or the ending of the failure."""
     final: list[SplitVerdict]
@@ -124,7 +158,9 @@ class RunEntry(Document):
     method: str | None = None
     model: str | None = None
     seed: int | None = None
-    state: Literal["done", "unfinished", "budget-spent", "unreadable"]
+    state: Literal["done", "unfinished", "paused", "budget-spent", "unreadable"]
+    pause: str | None = None
+    """Why it is paused; null: it is not."""
     created_at: str | None
     """ISO 8601, UTC."""
     evaluations: int | None = None
@@ -225,47 +261,3 @@ class VerdictDocument(Document):
     threshold: float | None
     passed: bool
     """Scored, and not worse than the threshold where one is given."""
-
-
-class ReadsDocument(Document):
-    """How migration candidates were used, counted as in section S2-D of the AgenticEvolve paper."""
-
-    offered: int
-    offered_and_read: int
-    commits_after_a_read: int
-    improved_island_best: int
-    improved_run_best: int
-    identical_to_a_read: int
-
-
-class ComparedRun(Document):
-    """One column of `report`."""
-
-    run: RunDocument
-    analysis: bool
-    """Whether its agents could run analyses."""
-    curve: list[tuple[int, float]]
-    """(paid evaluations, quality of the best so far), the initial program at 0."""
-    cells: dict[str, int]
-    """Filled cells of each island's grid."""
-    cross_island_reads: ReadsDocument
-
-
-class SplitDifference(Document):
-    """How much better the first run is than another, on one split, in points of the quality."""
-
-    run: str
-    split: str
-    points: float
-
-
-class ReportDocument(Document):
-    """`report`."""
-
-    quality: str
-    """The metric the curves and differences are in."""
-    lower_is_better: bool
-    runs: list[ComparedRun]
-    differences: list[SplitDifference]
-    files: list[str]
-    """What was written."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import typer
 
 from orchestrator.bootstrap.bench import examined, pruned
+from orchestrator.bootstrap.model_files import load_models
+from orchestrator.bootstrap.model_findings import examine_models
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.cli.installation_documents import DoctorDocument, FindingDocument, PruneDocument
+from orchestrator.cli.model_options import ModelsFile
 from orchestrator.cli.options import DryRun, Home, Json, PolicyName
 from orchestrator.cli.pruning_documents import PrunePreviewDocument
+from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.errors import PrerequisiteError
 
@@ -52,16 +56,21 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
-def doctor(policy: PolicyName = "default", home: Home = None, as_json: Json = False) -> None:
+def doctor(policy: PolicyName = "default", models: ModelsFile = None, home: Home = None, as_json: Json = False) -> None:
     """Examine engine, limits, images, keys and disk space, with a remedy for each finding; exit code 3 on an error.
 
-    Limits are proved by probes in real containers, once for each engine, runtime and configuration.
+    Limits are proved by probes in real containers, once for each engine, runtime and configuration. With --models every
+    model of the file is looked for at its server, which costs nothing.
     """
     terminal = Terminal(as_json=as_json)
     places = find_places(home, None)
+    found_policy = find_policy(places, policy)
+    file = None if models is None else load_models(models)
+    with stoppable() as token:
+        of_models = [] if file is None else examine_models(file, found_policy, token)
     findings = [
         FindingDocument(topic=finding.topic, status=finding.status.value, found=finding.found, remedy=finding.remedy)
-        for finding in examined(places, find_policy(places, policy), terminal.note)
+        for finding in [*examined(places, found_policy, terminal.note), *of_models]
     ]
     document = DoctorDocument(ready=all(finding.status != "error" for finding in findings), findings=findings)
     rows = [[finding.topic, finding.status, finding.found, finding.remedy or None] for finding in findings]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from orchestrator.cli.documents import Document, FileDocument, UsageDocument
+from pydantic import Field
+
+from orchestrator.cli.documents import Document, FileDocument, LedgerLine, UsageDocument
 from orchestrator.cli.sql_documents import SqlLeftOut
 
 
@@ -122,7 +124,9 @@ class EvolutionDocument(Document):
 
     run: str
     method: Literal["robophd"]
-    state: Literal["done", "budget-spent", "unfinished"]
+    state: Literal["done", "budget-spent", "paused", "unfinished"]
+    pause: str | None = None
+    """Why it is paused: a model's provider serves nobody; null: it is not."""
     seed: int
     models: dict[str, str]
     """Role to model."""
@@ -146,6 +150,8 @@ class EvolutionDocument(Document):
     """Empty: the final databases have not been opened."""
     spent: dict[str, RoleSpendDocument]
     """By role (`evolver`, `hybrid`, `answerer`) in the evolution; `final`: by all roles on the final databases."""
+    ledger: list[LedgerLine] = Field(default=[])
+    """What was spent on models, by role and model, on all databases; a branch begins with what it took over."""
     lost: int | None
     """Calls in flight when a process ended, charged at their worst case; null: not known without resuming the run."""
     refusal: str | None

@@ -11,13 +11,9 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.bootstrap.robophd.choices import (
-    DatasetChoice,
-    EvolveChoices,
-    load_file,
-    policy_given,
-    settings_from,
-)
+from orchestrator.bootstrap.model_choices import GivenAccess
+from orchestrator.bootstrap.robophd.choices import DatasetChoice, EvolveChoices
+from orchestrator.bootstrap.robophd.config_file import load_file, policy_given, settings_from
 from orchestrator.bootstrap.sql.choices import Layout, SqlBudget
 from orchestrator.cli.options import finite, path_given
 from orchestrator.domain.policies import Runtime
@@ -57,8 +53,15 @@ SplitSeed = Annotated[
         min=0, max=2**63 - 1, help="Deals out the databases and seeds every choice; default 0.", show_default=False
     ),
 ]
-EvolverModel = Annotated[str | None, typer.Option(help="Makes packages; default `offline`.", show_default=False)]
-AnswerModel = Annotated[str | None, typer.Option(help="Answers questions; default `offline`.", show_default=False)]
+EvolverModel = Annotated[
+    str | None,
+    typer.Option(
+        help="Makes packages; default `offline`; otherwise as `run --model`, but no ensemble.", show_default=False
+    ),
+]
+AnswerModel = Annotated[
+    str | None, typer.Option(help="Answers questions; default `offline`; likewise.", show_default=False)
+]
 AnySetting = Annotated[
     list[str] | None,
     typer.Option(
@@ -116,6 +119,7 @@ class Given:
     config: Path | None
     datasets: Mapping[Layout, Path | None]
     packages: Sequence[Path]
+    access: GivenAccess
     evolver: str | None
     answerer: str | None
     policy: str | None
@@ -137,11 +141,13 @@ class Given:
         wanted = {name: value for name, value in self._choices().items() if value not in (None, ())}
         if self.config is not None:
             choices, fields = load_file(self.config, wanted)
+            choices = choices.model_copy(update={"access": self.access.over(choices.access)})
             return choices, settings_from(fields, self.changes)
         if "datasets" not in wanted:
             msg = "no data are given; give --spider DIR, --bird DIR, --jsonl FILE or several of them, or --config FILE"
             raise InputError(msg)
-        return EvolveChoices.model_validate(wanted), settings_from({}, self.changes)
+        choices = EvolveChoices.model_validate({**wanted, "access": self.access.over()})
+        return choices, settings_from({}, self.changes)
 
     @property
     def changes(self) -> list[tuple[str, Any]]:
@@ -186,6 +192,7 @@ class Given:
                 "--workers": self.workers,
                 "--budget-usd": self.budget_usd,
                 "--budget-tokens": self.budget_tokens,
+                **self.access.options,
             }
         excess = [name for name, value in options.items() if value is not None]
         if excess:

@@ -13,6 +13,7 @@ from orchestrator.cli.evolution_documents import (
     PackageDocument,
     ReplayDocument,
 )
+from orchestrator.cli.ledger import all_tokens, dollars, ledger_rows
 from orchestrator.cli.sql_tables import percent
 from orchestrator.cli.terminal import Rows
 
@@ -22,7 +23,8 @@ def evolution_parts(document: EvolutionDocument) -> list[Rows | str]:
     parts: list[Rows | str] = [iteration_rows(document), "", package_rows(document)]
     if document.finals:
         parts += ["", final_rows(document.finals)]
-    return [*parts, "", spent_rows(document), "", *headline(document)]
+    parts += ["", spent_rows(document), *ledger_rows(document.ledger)]
+    return [*parts, "", *headline(document)]
 
 
 def final_parts(document: FinalDocument, whole: EvolutionDocument) -> list[Rows | str]:
@@ -46,6 +48,8 @@ def headline(document: EvolutionDocument) -> Iterator[str]:
     yield from _reservations(document)
     if document.champion is None:
         done = sum(bool(one.accuracy) for one in document.iterations)
+        if document.pause is not None:
+            yield f"The run is paused: {document.pause}."
         yield f"{done} of {document.of_iterations} iterations have ended; `evolvarium resume {document.run}` goes on."
         return
     best = next(package for package in document.packages if package.id == document.champion)
@@ -144,12 +148,10 @@ def package_files(document: EvolvedPackageDocument) -> list[str]:
 
 def replay_lines(document: ReplayDocument) -> str:
     """That everything came out the same."""
-    usage = document.usage
-    tokens = usage.input_tokens + usage.cached_input_tokens + usage.output_tokens
     return (
         f"Run {document.run} came out the same, from its journal alone: {document.iterations} contests, "
         f"{document.packages} packages with their ratings, champion {document.champion}, {document.requests} requests "
-        f"({document.lost} lost) with {tokens} tokens."
+        f"({document.lost} lost) with {all_tokens(document.usage)} tokens."
     )
 
 
@@ -190,9 +192,9 @@ def spent_rows(document: EvolutionDocument) -> Rows:
         [
             role,
             one.requests,
-            one.usage.input_tokens + one.usage.cached_input_tokens,
+            all_tokens(one.usage) - one.usage.output_tokens,
             one.usage.output_tokens,
-            "unknown" if one.usage.usd is None else f"{one.usage.usd:.4f}",
+            dollars(one.usage),
         ]
         for role, one in document.spent.items()
     ]

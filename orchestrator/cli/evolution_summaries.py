@@ -28,8 +28,8 @@ from orchestrator.cli.evolution_documents import (
     ReplayDocument,
     RoleSpendDocument,
 )
+from orchestrator.cli.ledger import ledger_lines, usage_document
 from orchestrator.cli.sql_documents import SqlLeftOut
-from orchestrator.cli.sql_summaries import usage_document
 from orchestrator.domain.budgets import LedgerSnapshot
 from orchestrator.methods.robophd.results import Ending
 from orchestrator.methods.robophd.standings import Row
@@ -60,6 +60,7 @@ def evolution_document(
         run=results.run_id,
         method="robophd",
         state=_state(results),
+        pause=results.pause,
         seed=results.settings.seed,
         models=dict(results.models),
         policy=results.choices.policy,
@@ -76,6 +77,7 @@ def evolution_document(
             role: RoleSpendDocument(requests=requests, usage=usage_document(usage))
             for role, (requests, usage) in results.spent.items()
         },
+        ledger=ledger_lines(results.ledger),
         lost=None if spent is None else spent.lost_count,
         refusal=refusal,
         containers_left=containers_left,
@@ -155,6 +157,7 @@ def evolution_entry(results: EvolutionResults, info: RunInfo) -> RunEntry:
         model=results.models["answerer"],
         seed=results.settings.seed,
         state=_state(results),
+        pause=results.pause,
         created_at=info.created_at,
         questions=int(results.data["questions"]),
         accuracy=right / questions if questions else None,
@@ -170,9 +173,9 @@ def _left_out(one: GoldStanding) -> SqlLeftOut:
     )
 
 
-def _state(results: EvolutionResults) -> Literal["done", "budget-spent", "unfinished"]:
+def _state(results: EvolutionResults) -> Literal["done", "budget-spent", "paused", "unfinished"]:
     if results.ending is None:
-        return "unfinished"
+        return "unfinished" if results.pause is None else "paused"
     return "budget-spent" if results.ending == Ending.BUDGET else "done"
 
 

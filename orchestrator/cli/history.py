@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from orchestrator.bootstrap.finals import read_finals
+from orchestrator.bootstrap.pauses import pause_of
 from orchestrator.bootstrap.runs import SEARCH, in_words, kind_of
+from orchestrator.bootstrap.spending import read_ledger
 from orchestrator.domain.verdicts import Verdict
 from orchestrator.errors import RunStateError
 from orchestrator.methods.agentic_evolve import History, read_history
 from orchestrator.methods.agentic_evolve.entries import Entry
 from orchestrator.methods.agentic_evolve.history import best_of
 from orchestrator.ports import Journal
+from orchestrator.search.spending import Spending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +40,12 @@ class RunView:
     run_id: str
     history: History
     has_ended: bool
+    pause: str | None
+    """Why it is paused; None: it is not."""
     finals: Sequence[tuple[str, Verdict]]
     """(candidate id, verdict) on splits that played no part in the search."""
+    ledger: Sequence[Spending] = ()
+    """What was spent on the model, by island."""
 
     @cached_property
     def quality(self) -> Quality:
@@ -66,8 +73,13 @@ class RunView:
         return points
 
 
-def read_view(run_id: str, journal: Journal) -> RunView:
+def read_view(run_id: str, journal: Journal, *, with_ledger: bool = True) -> RunView:
     """Read a journal, also of a run that is going on.
+
+    Args:
+        run_id: Of the run.
+        journal: Of it.
+        with_ledger: Whether spending is added up, which reads all records once more.
 
     Raises:
         RunStateError: It holds no run, or is damaged.
@@ -80,7 +92,9 @@ def read_view(run_id: str, journal: Journal) -> RunView:
             run_id=run_id,
             history=read_history(journal),
             has_ended=journal.get("run/end") is not None,
+            pause=pause_of(journal),
             finals=read_finals(journal),
+            ledger=read_ledger(journal) if with_ledger else (),
         )
         _require_quality(view)
     except RunStateError as error:

@@ -134,6 +134,8 @@ class PolicyDocument(Document):
     """Purposes that cannot run."""
     data: list[DataRuleDocument]
     """What may be read of which database; of one that no rule names nothing can be read."""
+    models: list[str]
+    """Which language models may be asked, where and in which role; empty: none but the offline engine."""
     disclosure: list[str]
     accepted_unproven: list[str]
 

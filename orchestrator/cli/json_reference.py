@@ -12,10 +12,12 @@ from typing import Any, get_args, get_origin
 
 from orchestrator.cli import (
     documents,
+    estimate_documents,
     evolution_documents,
     installation_documents,
     pruning_documents,
     release_documents,
+    report_documents,
     sql_documents,
     sql_question_documents,
     sql_sweep_documents,
@@ -42,6 +44,7 @@ alone says what is wrong. The exit code says why:
 | 4 | the budget is spent; the run is kept |
 | 5 | the sandbox, the evaluator or the model failed; nothing was scored |
 | 6 | the result cannot be written to stdout (a full disk); what the command did stays done |
+| 7 | the provider of a model serves nobody, or not you; the run is paused, and `resume` continues it |
 | 130 | interrupted; the run is kept |
 
 Fields are only ever added, so ignore those you do not know; a field whose meaning changes gets a new name. Strings that
@@ -61,10 +64,12 @@ def _documents() -> list[type[Document]]:
     """In the order of their module."""
     modules = (
         documents,
+        estimate_documents,
         evolution_documents,
         installation_documents,
         pruning_documents,
         release_documents,
+        report_documents,
         sql_documents,
         sql_question_documents,
         sql_sweep_documents,

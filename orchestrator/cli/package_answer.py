@@ -8,19 +8,22 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.bootstrap.models import OFFLINE, find_model
+from orchestrator.bootstrap.model_choices import GivenAccess
+from orchestrator.bootstrap.models import OFFLINE, ready_models
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.bootstrap.release.answering import Answered, Asked, answer_with_package
 from orchestrator.bootstrap.release.folders import read_release
 from orchestrator.bootstrap.sql.choices import SqlBudget
 from orchestrator.bootstrap.sql.opening import OpenFor
+from orchestrator.cli.ledger import usage_document
+from orchestrator.cli.model_options import with_model_options
 from orchestrator.cli.options import Home, Json, PolicyName, RuntimeName, path_given
 from orchestrator.cli.release_documents import PackageAnswerDocument
 from orchestrator.cli.sql_options import BudgetTokens, BudgetUsd, DatabaseFile
-from orchestrator.cli.sql_summaries import usage_document
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Rows, Terminal
+from orchestrator.domain.model_access import ModelRole
 from orchestrator.domain.policies import Policy
 from orchestrator.domain.records import to_record
 from orchestrator.domain.sql import QueryStatus
@@ -33,9 +36,11 @@ _CELL_CHARACTERS = 200
 _MAX_QUESTION = 20_000
 
 
+@with_model_options
 def answer(  # noqa: PLR0913 - one parameter per option
     question: Annotated[str, typer.Argument(help="In plain words.", show_default=False)],
     *,
+    access: GivenAccess,
     package: Annotated[
         Path, typer.Option(parser=path_given, metavar="DIR", help="An exported package.", show_default=False)
     ],
@@ -43,7 +48,9 @@ def answer(  # noqa: PLR0913 - one parameter per option
     evidence: Annotated[
         str, typer.Option(help="How words of the question are to be understood.", show_default=False)
     ] = "",
-    model: Annotated[str, typer.Option(help="Answers: `offline`.")] = OFFLINE,
+    model: Annotated[
+        str, typer.Option(help="Answers: `offline`, `anthropic/NAME`, `openai/NAME`, or a model of a --models file.")
+    ] = OFFLINE,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seeds the requests.")] = 0,
     rows: Annotated[int, typer.Option(min=0, max=10_000, help="How many rows of the result to print.")] = 20,
     policy: PolicyName = "default",
@@ -64,16 +71,28 @@ def answer(  # noqa: PLR0913 - one parameter per option
         raise InputError(msg)
     places = find_places(home, None)
     found_policy = find_policy(places, policy, runtime)
-    asked = Asked(
-        release=read_release(package),
-        path=db,
-        question=question,
-        evidence=evidence,
-        model=find_model(model),
-        seed=seed,
-        budget=SqlBudget(usd=None if budget_usd is None else Decimal(str(budget_usd)), tokens=budget_tokens),
-    )
-    with stoppable() as token:
+    release = read_release(package)
+    budget = SqlBudget(usd=None if budget_usd is None else Decimal(str(budget_usd)), tokens=budget_tokens)
+    with (
+        stoppable() as token,
+        ready_models(
+            access.over(),
+            found_policy,
+            [(ModelRole.ANSWERER, model)],
+            in_usd=budget.usd is not None,
+            token=token,
+            note=terminal.note,
+        ) as models,
+    ):
+        asked = Asked(
+            release=release,
+            path=db,
+            question=question,
+            evidence=evidence,
+            model=models.find(model, ModelRole.ANSWERER),
+            seed=seed,
+            budget=budget,
+        )
         opener = OpenFor(places=places, policy=found_policy, token=token, note=terminal.note)
         found = answer_with_package(asked, opener)
     document = _document(asked, found, found_policy, rows)

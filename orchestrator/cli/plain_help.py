@@ -38,6 +38,19 @@ class PlainCommand(typer.core.TyperCommand):
             pieces += map(argument_name, parameter.get_usage_pieces(ctx))
         return pieces
 
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """As the base class, with a section of its own for each panel that options name; those come last."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            if record is not None:
+                sections.setdefault(getattr(parameter, "rich_help_panel", None) or usual, []).append(record)
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
 
 class PlainGroup(typer.core.TyperGroup):
     """A group that lists its commands with their whole first sentences."""

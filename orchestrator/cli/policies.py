@@ -52,6 +52,7 @@ def explain(
             DataRuleDocument(number=one.number, words=list(one.words), **one.rule.model_dump(mode="json"))
             for one in found.data
         ],
+        models=list(found.models),
         disclosure=list(found.disclosure),
         accepted_unproven=list(found.accepted_unproven),
     )
@@ -77,6 +78,8 @@ def _paragraphs(document: PolicyDocument, purpose: Purpose | None, *, with_setti
         paragraphs.append(f"\nCannot run: {', '.join(document.refused)}")
     if purpose is None or purpose not in _ON_TASKS:
         paragraphs.append(_data(document.data))
+    if purpose is None:
+        paragraphs.append(_models(document.models))
     if purpose is None or purpose in _ON_TASKS:
         paragraphs.append("\n".join(["\nWhat a model sees", *(f"- {sentence}" for sentence in document.disclosure)]))
     if document.accepted_unproven:
@@ -107,3 +110,9 @@ def _data(rules: list[DataRuleDocument]) -> str:
         "Nothing can be read of a database that no rule names." if rules else "No database can be read: no data rule."
     )
     return "\n".join([*lines, f"- {last}"])
+
+
+def _models(rules: Sequence[str]) -> str:
+    last = "No other model may be asked" if rules else "None: no rule names any"
+    lines = ["\nWhich language models may be asked", *(f"- {sentence}" for sentence in rules)]
+    return "\n".join([*lines, f"- {last}; the offline engine and replays of recorded runs need no rule."])

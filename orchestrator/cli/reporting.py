@@ -11,7 +11,7 @@ import typer
 
 from orchestrator.bootstrap.places import existing_places
 from orchestrator.bootstrap.runs import find_run, run_store
-from orchestrator.cli.comparison import compared, comparison_rows, difference_rows, report_document
+from orchestrator.cli.comparison import compared, comparison_rows, difference_rows, report_document, spending_rows
 from orchestrator.cli.files import require_target, write_text
 from orchestrator.cli.history import RunView, read_view
 from orchestrator.cli.options import Force, Home, Json, Output
@@ -32,7 +32,8 @@ def report(
 ) -> None:
     """Compare runs of one task.
 
-    Side by side: scores on every split, what they took, and how much better the first is. With -o, a folder receives
+    Side by side: scores on every split, what they took, and how much better the first is; then what each has spent on
+    models, by role, model and island. With -o, a folder receives
     the page (report.md) with the best-so-far curves and the grids (PNG and SVG), and the document (report.json). Needs
     no engine.
     """
@@ -47,7 +48,7 @@ def report(
     written = [] if output is None else _planned(output, force=force)
     columns = [compared(view) for view in views]
     document = report_document(views, columns, [str(path) for path in written])
-    tables = [comparison_rows(views, columns), *difference_rows(document)]
+    tables = [comparison_rows(views, columns), *difference_rows(document), *spending_rows(columns)]
     if output is not None:
         write_text(output / "report.md", _page(document.runs[0].run.task, tables), force=force)
         write_text(output / "report.json", json_line(document) + "\n", force=force)

@@ -19,6 +19,7 @@ from orchestrator.cli.sql_evolve import show_evolution
 from orchestrator.cli.sql_question_summaries import Which
 from orchestrator.cli.sql_showing import show_bench
 from orchestrator.cli.sql_sweep import show_sweep
+from orchestrator.cli.states import pauses
 from orchestrator.cli.summaries import (
     candidate_document,
     candidate_rows,
@@ -39,7 +40,7 @@ def list_runs(home: Home = None, as_json: Json = False) -> None:
     """List all runs, oldest first."""
     store = run_store(existing_places(home))
     document = RunsDocument(runs=[run_entry(store, info) for info in store.list()])
-    Terminal(as_json=as_json).result(document, runs_rows(document))
+    Terminal(as_json=as_json).result(document, runs_rows(document), *pauses(document.runs))
 
 
 @runs_app.command("remove")

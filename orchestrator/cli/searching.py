@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,13 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.bootstrap.choices import Choices
+from orchestrator.bootstrap.model_choices import GivenAccess
 from orchestrator.bootstrap.models import OFFLINE, REPLAY_PREFIX
 from orchestrator.bootstrap.places import Places, find_places
-from orchestrator.bootstrap.runs import EVOLUTION, SQL_BENCH, SQL_SWEEP, exists, find_run, in_words, kind_of, run_store
-from orchestrator.bootstrap.search import Finished, Watch, begin, replay, resume
-from orchestrator.cli.documents import RunDocument
+from orchestrator.bootstrap.runs import EVOLUTION, SQL_BENCH, SQL_SWEEP, find_run, in_words, kind_of, run_store
+from orchestrator.bootstrap.search import Finished, Watch, begin, resume
+from orchestrator.bootstrap.search_replay import replay
 from orchestrator.cli.files import require_target, write_text
-from orchestrator.cli.history import RunView, read_view
+from orchestrator.cli.history import read_view
+from orchestrator.cli.model_options import with_model_options
 from orchestrator.cli.options import (
     Data,
     Home,
@@ -34,13 +36,14 @@ from orchestrator.cli.options import (
     path_given,
 )
 from orchestrator.cli.progress import followed
+from orchestrator.cli.search_endings import explained_search, refusal_in_words
 from orchestrator.cli.sql_bench import resume as resume_bench
 from orchestrator.cli.sql_evolve import resume as resume_evolution
 from orchestrator.cli.sql_sweep import resume as resume_sweep
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.summaries import run_document, score_rows, spent_rows, unimproved
 from orchestrator.cli.terminal import Terminal
-from orchestrator.errors import BudgetExhausted, Cancelled, EvaluatorError, EvolvariumError, InputError, RunStateError
+from orchestrator.errors import BudgetExhausted, EvolvariumError, InputError
 from orchestrator.evaluation.tasks import Task
 from orchestrator.methods.agentic_evolve import Settings
 
@@ -49,14 +52,20 @@ NO_SPLITS = "none"
 """What `--final-splits` says where nothing is to be measured."""
 
 
+@with_model_options
 def run(  # noqa: PLR0913 - one parameter per option
     task: TaskName,
     *,
+    access: GivenAccess,
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**63 - 1, help="Seeds every random choice; default 0.", show_default=False)
     ] = None,
     model: Annotated[
-        str, typer.Option(help="`offline`, or `replay/RUN` to make a recorded run again without any container.")
+        str,
+        typer.Option(
+            help="`offline`, `anthropic/NAME`, `openai/NAME`, a model or ensemble of a --models file, or `replay/RUN` "
+            "to make a recorded run again without any container."
+        ),
     ] = OFFLINE,
     islands: Annotated[int | None, typer.Option(min=1, max=64, help="Default: the task's.", show_default=False)] = None,
     commits: Annotated[
@@ -134,7 +143,7 @@ def run(  # noqa: PLR0913 - one parameter per option
              "--migration-interval": migration_interval, "--requests": requests, "--budget-usd": budget_usd,
              "--budget-tokens": budget_tokens, "--data": data, "--or-library": or_library,
              "--final-splits": final_splits, "--runtime": runtime, "--no-analysis": no_analysis or None,
-             "--public-seed": public_seed or None}
+             "--public-seed": public_seed or None, **access.options}
         )  # fmt: skip
         source = model.removeprefix(REPLAY_PREFIX)
         _follow(places, as_json, lambda watch: replay(places, source, task, watch), run_id_file)
@@ -150,6 +159,7 @@ def run(  # noqa: PLR0913 - one parameter per option
         final_splits=None if final_splits is None else named_splits(final_splits),
         budget_usd=None if budget_usd is None else Decimal(str(budget_usd)),
         budget_tokens=budget_tokens,
+        access=access.over(),
         workers=workers,
     )
     settings = {
@@ -167,7 +177,10 @@ def run(  # noqa: PLR0913 - one parameter per option
     _follow(places, as_json, lambda watch: begin(places, choices, settings, watch), run_id_file)
 
 
+@with_model_options
 def resume_run(
+    *,
+    access: GivenAccess,
     run_name: RunName = "latest",
     accept_policy_change: Annotated[
         bool,
@@ -180,7 +193,8 @@ def resume_run(
     """Continue a run, also one of `sql bench`, `sql sweep` or `sql evolve`, after a crash or a stop.
 
     It goes on from its journal. Refused when the task's evaluator, an image or the policy has changed since; of the
-    last three, when anything has. Ends like the command that began it.
+    last three, when anything has. Ends like the command that began it. What is said about language models counts
+    instead of what was said before: so a run goes on whose model has moved, was renamed or wants another key.
     """
     places = find_places(home, task_root)
     kind = _kind(places, run_name)
@@ -192,12 +206,12 @@ def resume_run(
                 "--accept-policy-change"
             )
             raise InputError(msg)
-        measurement(places, run_name, as_json=as_json)
+        measurement(places, run_name, access, as_json=as_json)
         return
     _follow(
         places,
         as_json,
-        lambda watch: resume(places, run_name, watch, accept_policy_change=accept_policy_change),
+        lambda watch: resume(places, run_name, watch, accept_policy_change=accept_policy_change, given=access),
     )
 
 
@@ -253,7 +267,7 @@ def _follow(
             )
             finished = search(watch)
     except EvolvariumError as error:
-        explained = _explained(error, started, places)
+        explained = explained_search(error, started, places)
         if explained is error:
             raise
         raise explained from error
@@ -261,34 +275,7 @@ def _follow(
         view = read_view(finished.run_id, journal)
     document = run_document(view, finished.containers_left)
     if finished.refusal is not None:
-        terminal.note(_refusal(finished.refusal, view, document))
+        terminal.note(refusal_in_words(finished.refusal, view, document))
     terminal.final(document, score_rows(view, document), spent_rows(document), *unimproved(document))
     if document.state == "budget-spent":
         raise typer.Exit(BudgetExhausted.exit_code)
-
-
-def _refusal(refusal: str, view: RunView, document: RunDocument) -> str:
-    """What the budget did not cover; a budget too small for any request at all is called that."""
-    first = "the first request must reserve the most it can take; " if document.requests == 0 else ""
-    islands = view.history.header["settings"]["islands"]
-    return f"{first}{refusal} (a budget is divided equally among the islands, here {islands})"
-
-
-def _explained(error: EvolvariumError, started: Sequence[str], places: Places) -> EvolvariumError:
-    """The error as it concerns the run, with what to do now."""
-    if isinstance(error, Cancelled):
-        if not started:
-            return Cancelled("stopped before the run began; nothing is kept of it")
-        return Cancelled(f"run {started[0]} was stopped and is kept; continue it with `evolvarium resume {started[0]}`")
-    if not started or isinstance(error, RunStateError):
-        return error
-    run_id = started[0]
-    if not exists(run_store(places), run_id):
-        return type(error)(f"{error}; nothing was recorded of the run, so none is kept: start it again")
-    if isinstance(error, EvaluatorError):
-        way_out = (
-            f"if the cause lies outside of the task's folder, `evolvarium resume {run_id}` goes on; if you change the "
-            "evaluator, start a new run, for this one cannot go on with it"
-        )
-        return EvaluatorError(f"{error}; the run is kept: {way_out}")
-    return type(error)(f"{error}; the run is kept: continue it with `evolvarium resume {run_id}`")

@@ -7,8 +7,8 @@ from typing import Any
 
 from orchestrator.bootstrap.sql.ask import Answered, Asking
 from orchestrator.bootstrap.sql.confidence import content_words, is_confident
+from orchestrator.cli.ledger import usage_document
 from orchestrator.cli.sql_documents import HiddenColumn, SqlAnswerDocument, WithheldWords
-from orchestrator.cli.sql_summaries import usage_document
 from orchestrator.cli.terminal import Rows
 from orchestrator.domain.data_access import Hidden
 from orchestrator.domain.sql import QueryResult

@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.bootstrap.models import OFFLINE, find_model
+from orchestrator.bootstrap.model_choices import GivenAccess
+from orchestrator.bootstrap.models import OFFLINE, ready_models
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.bootstrap.sql.ask import Asking, answer_question
 from orchestrator.bootstrap.sql.choices import SqlBudget, settings_of
 from orchestrator.bootstrap.sql.opening import OpenFor
+from orchestrator.cli.model_options import with_model_options
 from orchestrator.cli.options import Home, Json, PolicyName, RuntimeName
 from orchestrator.cli.sql_answers import answer_document, answer_parts, nothing_passed_over
 from orchestrator.cli.sql_explanations import explanation_parts
@@ -33,16 +35,19 @@ from orchestrator.cli.sql_options import (
 )
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Terminal
+from orchestrator.domain.model_access import ModelRole
 from orchestrator.errors import BudgetExhausted, InputError
 from orchestrator.methods.evosql import Ending, Event, Progress
 
 _MAX_QUESTION = 20_000
 
 
+@with_model_options
 def ask(  # noqa: PLR0913 - one parameter per option
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="In plain words.")],
     db: DatabaseFile,
     *,
+    access: GivenAccess,
     evidence: Annotated[str, typer.Option(help="What one must know to understand the question.")] = "",
     model: GeneratorModel = OFFLINE,
     critic_model: CriticModel = None,
@@ -84,18 +89,25 @@ def ask(  # noqa: PLR0913 - one parameter per option
     places = find_places(home, None)
     found = find_policy(places, policy, runtime)
     terminal = Terminal(as_json=as_json)
-    usd = None if budget_usd is None else Decimal(str(budget_usd))
-    asking = Asking(
-        path=db,
-        question=question,
-        evidence=evidence,
-        settings=settings,
-        generator=find_model(model),
-        critic=find_model(critic_model or model),
-        budget=SqlBudget(usd=usd, tokens=budget_tokens),
-        on_event=lambda progress: tell(terminal, progress),
-    )
-    with stoppable() as token:
+    budget = SqlBudget(usd=None if budget_usd is None else Decimal(str(budget_usd)), tokens=budget_tokens)
+    wanted = [(ModelRole.GENERATOR, model), (ModelRole.CRITIC, critic_model or model)]
+    with (
+        stoppable() as token,
+        ready_models(
+            access.over(), found, wanted, in_usd=budget.usd is not None, token=token, note=terminal.note
+        ) as models,
+    ):
+        generator, critic = (models.find(name, role) for role, name in wanted)
+        asking = Asking(
+            path=db,
+            question=question,
+            evidence=evidence,
+            settings=settings,
+            generator=generator,
+            critic=critic,
+            budget=budget,
+            on_event=lambda progress: tell(terminal, progress),
+        )
         answered = answer_question(asking, OpenFor(places=places, policy=found, token=token, note=terminal.note))
     document = answer_document(asking, answered, policy=found.name, rows=rows, explain=explain)
     explained = [*explanation_parts(answered.explanation), *nothing_passed_over(document)] if explain else []

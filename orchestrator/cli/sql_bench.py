@@ -9,14 +9,17 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.bootstrap.model_choices import GivenAccess
 from orchestrator.bootstrap.models import OFFLINE
 from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.runs import run_store
+from orchestrator.bootstrap.spending import read_ledger
 from orchestrator.bootstrap.sql.bench import Begun, begin_bench, resume_bench
 from orchestrator.bootstrap.sql.choices import QUERY_SECONDS, BenchChoices, Layout, SqlBudget, methods_of, settings_of
 from orchestrator.bootstrap.sql.results import read_bench
 from orchestrator.bootstrap.sql.running import Ended, Watch
 from orchestrator.cli.files import require_target, write_text
+from orchestrator.cli.model_options import with_model_options
 from orchestrator.cli.options import Home, Json, PolicyName, RuntimeName, path_given
 from orchestrator.cli.sql_bench_parts import bench_end_parts
 from orchestrator.cli.sql_endings import exit_as, explaining
@@ -43,8 +46,10 @@ from orchestrator.cli.terminal import Terminal
 _METHODS = "evosql,self_evolution,majority,best_of_k"
 
 
+@with_model_options
 def bench(  # noqa: PLR0913 - one parameter per option
     *,
+    access: GivenAccess,
     dataset: Annotated[Layout, typer.Option(help="How the data set lies on the disk.")],
     root: Annotated[
         Path,
@@ -112,6 +117,7 @@ def bench(  # noqa: PLR0913 - one parameter per option
         runtime=runtime,
         query_seconds=query_seconds,
         budget=SqlBudget(usd=None if budget_usd is None else Decimal(str(budget_usd)), tokens=budget_tokens),
+        access=access.over(),
         workers=workers,
     )
     settings = settings_of(
@@ -128,9 +134,9 @@ def bench(  # noqa: PLR0913 - one parameter per option
     _follow(places, as_json, lambda watch: begin_bench(places, choices, settings, watch), run_id_file)
 
 
-def resume(places: Places, name: str, *, as_json: bool) -> None:
+def resume(places: Places, name: str, access: GivenAccess, *, as_json: bool) -> None:
     """Continue a bench; ends like `sql bench`."""
-    _follow(places, as_json, lambda watch: resume_bench(places, name, watch))
+    _follow(places, as_json, lambda watch: resume_bench(places, name, watch, access))
 
 
 def _follow(
@@ -154,6 +160,7 @@ def _follow(
         )
         ended = work(watch)
     with run_store(places).open(ended.run_id, read_only=True) as journal:
-        document = bench_document(read_bench(ended.run_id, journal), ended.containers_left)
+        view = read_bench(ended.run_id, journal)
+        document = bench_document(view, ended.containers_left, read_ledger(journal))
     terminal.final(document, *bench_end_parts(document))
     exit_as(terminal, gold_disagreeing=document.gold_disagreeing, state=document.state)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from orchestrator.bootstrap.sql.running import few
+from orchestrator.bootstrap.sql.notices import few
+from orchestrator.cli.ledger import dollars, ledger_rows, token_row
 from orchestrator.cli.sql_documents import MetricShares, SqlBenchDocument
 from orchestrator.cli.sql_tables import method_title, paper_tables, percent
+from orchestrator.cli.states import state_in_words
 from orchestrator.cli.terminal import Rows
 from orchestrator.evaluation.sql_judge import Metric
 
@@ -75,6 +77,7 @@ def _parts(document: SqlBenchDocument) -> Iterator[Rows]:
         yield method_rows(document)
         yield from paper_tables(document)
     yield _spent_rows(document)
+    yield from ledger_rows(document.ledger)
 
 
 def standing_rows(document: SqlBenchDocument) -> Rows:
@@ -131,20 +134,19 @@ def _left_out(document: SqlBenchDocument) -> dict[str, list[str]]:
 
 
 def _spent_rows(document: SqlBenchDocument) -> Rows:
-    usage = document.usage
     endings = [
         f"{method}: {', '.join(f'{n} {e}' for e, n in ends.items())}" for method, ends in document.endings.items()
     ]
     unchanged = [one.name for one in document.databases if one.unchanged]
     rows: list[list[object]] = [
-        ["state", document.state],
+        ["state", state_in_words(document.state, document.pause)],
         ["models", ", ".join(f"{role} {name}" for role, name in document.models.items())],
         ["endings", "; ".join(endings) or None],
         ["unreadable critiques", sum(document.unreadable.values())],
         ["requests", document.requests],
         ["calls lost in crashes", document.lost],
-        ["tokens: input, cached, output", f"{usage.input_tokens}, {usage.cached_input_tokens}, {usage.output_tokens}"],
-        ["US dollars", "unknown" if usage.usd is None else f"{usage.usd:.4f}"],
+        token_row(document.usage),
+        ["US dollars", dollars(document.usage)],
         ["SQLite", document.sqlite],
         ["policy", f"{document.policy['name']} {document.policy['digest'][:19]}"],
         ["columns kept back", sum(one.hidden for one in document.databases)],

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from orchestrator.cli.documents import Document, UsageDocument
+from orchestrator.cli.documents import Document, LedgerLine, UsageDocument
 
 
 class HiddenColumn(Document):
@@ -209,7 +209,9 @@ class SqlBenchDocument(Document):
     """`sql bench`, and `resume` and `show` of its runs."""
 
     run: str
-    state: Literal["done", "unfinished", "budget-spent"]
+    state: Literal["done", "unfinished", "paused", "budget-spent"]
+    pause: str | None = None
+    """Why it is paused: a model's provider serves nobody; null: it is not."""
     dataset: str
     digest: str
     """Of all its files but the databases, which have their own."""
@@ -256,6 +258,9 @@ class SqlBenchDocument(Document):
     lost: int
     """Calls in flight when a process ended, charged at their worst case."""
     usage: UsageDocument
+    """Of the questions that are answered, lost calls among it."""
+    ledger: list[LedgerLine] = Field(default=[])
+    """What was spent on models by role and model; of all requests, also of questions that are not answered yet."""
     databases: list[SqlBenchDatabase]
     settings: dict[str, Any]
     models: dict[str, str]

@@ -10,7 +10,7 @@ import typer
 from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.runs import exists, run_store
 from orchestrator.cli.terminal import Terminal
-from orchestrator.errors import BudgetExhausted, Cancelled, EvolvariumError, RunStateError
+from orchestrator.errors import BudgetExhausted, Cancelled, EvolvariumError, ModelUnavailable, RunStateError
 
 
 @contextmanager
@@ -78,4 +78,20 @@ def explained(error: EvolvariumError, started: Sequence[str], *, is_kept: bool) 
         return type(error)(f"{error}; nothing was recorded of the run, so none is kept: start it again")
     if started[0] in str(error):  # it says already what there is to do
         return error
-    return type(error)(f"{error}; the run is kept: continue it with `evolvarium resume {started[0]}`")
+    return kept(error, started[0])
+
+
+def kept(error: EvolvariumError, run_id: str) -> EvolvariumError:
+    """The error with what there is to do about a run that is kept.
+
+    Args:
+        error: That ended it.
+        run_id: Of the run.
+    """
+    if isinstance(error, ModelUnavailable):
+        way_out = (
+            f"run {run_id} is paused and nothing of it is lost: `evolvarium resume {run_id}` goes on, also with other "
+            "--models, --base-url or --key-env"
+        )
+        return ModelUnavailable(f"{error}; {way_out}")
+    return type(error)(f"{error}; the run is kept: continue it with `evolvarium resume {run_id}`")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from typer import Exit
 
+from orchestrator.bootstrap.model_choices import GivenAccess
 from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.robophd.branching import branch_evolution
-from orchestrator.bootstrap.robophd.choices import settings_from
+from orchestrator.bootstrap.robophd.config_file import settings_from
 from orchestrator.bootstrap.robophd.replaying import replay_evolution
 from orchestrator.bootstrap.robophd.results import EvolutionResults, read_results
 from orchestrator.bootstrap.robophd.running import Begun, Ended, Watch, begin_evolution, resume_evolution
@@ -40,6 +41,7 @@ from orchestrator.cli.evolution_parts import evolution_parts, package_files, pac
 from orchestrator.cli.evolution_progress import followed
 from orchestrator.cli.evolution_summaries import evolution_document, evolved_package_document, replay_document
 from orchestrator.cli.files import require_target, write_text
+from orchestrator.cli.model_options import with_model_options
 from orchestrator.cli.options import Home, Json
 from orchestrator.cli.sql_endings import explaining
 from orchestrator.cli.sql_options import BudgetTokens, BudgetUsd, QuestionsAtOnce
@@ -54,8 +56,10 @@ BEST = "best"
 """Name of the champion, where `show` asks for a package."""
 
 
+@with_model_options
 def evolve(  # noqa: PLR0913 - one parameter per option
     *,
+    access: GivenAccess,
     config: Config = None,
     spider: Spider = None,
     bird: Bird = None,
@@ -90,6 +94,7 @@ def evolve(  # noqa: PLR0913 - one parameter per option
         config=config,
         datasets={Layout.SPIDER: spider, Layout.BIRD: bird, Layout.JSONL: jsonl},
         packages=package or (),
+        access=access,
         evolver=evolver_model,
         answerer=answer_model,
         policy=policy,
@@ -114,9 +119,9 @@ def evolve(  # noqa: PLR0913 - one parameter per option
     _follow(places, as_json, lambda watch: begin_evolution(places, choices, settings, watch), run_id_file)
 
 
-def resume(places: Places, name: str, *, as_json: bool) -> None:
+def resume(places: Places, name: str, access: GivenAccess, *, as_json: bool) -> None:
     """Continue an evolution; ends like `sql evolve`."""
-    _follow(places, as_json, lambda watch: resume_evolution(places, name, watch))
+    _follow(places, as_json, lambda watch: resume_evolution(places, name, watch, access))
 
 
 def show_evolution(
@@ -188,7 +193,7 @@ def _branched(places: Places, branch: str | None, from_iteration: int | None, gi
     def change(settings: Settings) -> Settings:
         return settings_from(settings.model_dump(mode="json"), changes)
 
-    return lambda watch: branch_evolution(places, branch, from_iteration, watch, change, given.more)
+    return lambda watch: branch_evolution(places, branch, from_iteration, watch, change, given.more, given.access)
 
 
 def _replayed(

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from orchestrator.bootstrap.model_choices import GivenAccess
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.robophd.final import NO_CEILING, FinalRequest, score_final
 from orchestrator.bootstrap.robophd.results import read_results
@@ -16,6 +17,7 @@ from orchestrator.cli.evolution_options import budget_given
 from orchestrator.cli.evolution_parts import final_parts
 from orchestrator.cli.evolution_progress import followed
 from orchestrator.cli.evolution_summaries import evolution_document, final_document
+from orchestrator.cli.model_options import with_model_options
 from orchestrator.cli.options import Home, Json, RunName
 from orchestrator.cli.sql_endings import explaining
 from orchestrator.cli.sql_options import BudgetTokens, BudgetUsd
@@ -23,8 +25,11 @@ from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Terminal
 
 
+@with_model_options
 def final(
     run: RunName,
+    *,
+    access: GivenAccess,
     agent: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,6 +62,7 @@ def final(
         packages=tuple(agent or ()),
         models=tuple(model or ()),
         budget=budget_given(budget_usd, budget_tokens) or NO_CEILING,
+        given=access,
     )
     with explaining(places), followed(terminal) as progress, stoppable() as token:
         watch = Watch(token=token, note=progress.note, on_event=progress.event)

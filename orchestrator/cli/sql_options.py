@@ -29,7 +29,12 @@ DatabaseFile = Annotated[
     Path,
     typer.Option("--db", parser=path_given, metavar="FILE", help="SQLite database; only a container opens it."),
 ]
-GeneratorModel = Annotated[str, typer.Option("--model", help="Writes the queries: `offline`.")]
+GeneratorModel = Annotated[
+    str,
+    typer.Option(
+        "--model", help="Writes the queries: `offline`, `anthropic/NAME`, `openai/NAME`, or a model of a --models file."
+    ),
+]
 CriticModel = Annotated[
     str | None,
     typer.Option("--critic-model", help="Judges them; default: the same model.", show_default=False),

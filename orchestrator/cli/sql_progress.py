@@ -68,8 +68,7 @@ class _Tally:
 
     def _count(self, outcome: Outcome) -> None:
         self.reached += 1
-        spent = outcome.spent
-        self.tokens += spent.input_tokens + spent.cached_input_tokens + spent.output_tokens
+        self.tokens += outcome.spent.usage.tokens
         self.not_reached += not outcome.answers
         self.right.update(method for method, right in outcome.answers.items() if HEADLINE in right)
 

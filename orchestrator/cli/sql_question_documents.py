@@ -86,7 +86,9 @@ class SqlAsked(Document):
     """From 0 on."""
     requests: int
     input_tokens: int
+    """Input that was neither read from a provider's cache nor written into one."""
     cached_input_tokens: int
+    cache_write_input_tokens: int = 0
     output_tokens: int
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from enum import StrEnum
 from typing import get_args
 
@@ -11,7 +10,7 @@ from orchestrator.bootstrap.sql.one_question import OneQuestion, Ran
 from orchestrator.bootstrap.sql.outcomes import CallRecord, Method, Outcome, Right
 from orchestrator.bootstrap.sql.results import BenchView, Measured
 from orchestrator.bootstrap.sql.scores import HEADLINE, Share
-from orchestrator.cli.documents import UsageDocument
+from orchestrator.cli.ledger import usage_document
 from orchestrator.cli.sql_question_documents import (
     SqlAnswer,
     SqlAsked,
@@ -22,6 +21,7 @@ from orchestrator.cli.sql_question_documents import (
     Standing,
 )
 from orchestrator.cli.sql_summaries import shares_document
+from orchestrator.domain.conversation import Usage
 from orchestrator.domain.sql import QueryResult
 from orchestrator.evaluation.sql_judge import Metric
 from orchestrator.sql.shown_results import ShownBounds, shown_result
@@ -70,7 +70,7 @@ def question_document(view: BenchView, question: OneQuestion) -> SqlQuestionDocu
         asked=[] if outcome is None else list(_asked(outcome)),
         requests=0 if outcome is None else outcome.spent.requests,
         lost=0 if outcome is None else outcome.spent.lost,
-        usage=_usage(outcome),
+        usage=usage_document(Usage() if outcome is None else outcome.spent.usage),
         queries=[_query(one.sql, one.result) for one in question.ran],
         gold=None if question.gold is None else _gold(question.gold),
     )
@@ -151,20 +151,9 @@ def _counted(method: Method | None, calls: tuple[CallRecord, ...]) -> Iterator[S
             requests=len(mine),
             input_tokens=sum(call.input for call in mine),
             cached_input_tokens=sum(call.cached for call in mine),
+            cache_write_input_tokens=sum(call.written for call in mine),
             output_tokens=sum(call.output for call in mine),
         )
-
-
-def _usage(outcome: Outcome | None) -> UsageDocument:
-    if outcome is None:
-        return UsageDocument(input_tokens=0, cached_input_tokens=0, output_tokens=0, usd=Decimal(0))
-    spent = outcome.spent
-    return UsageDocument(
-        input_tokens=spent.input_tokens,
-        cached_input_tokens=spent.cached_input_tokens,
-        output_tokens=spent.output_tokens,
-        usd=None if spent.usd is None else Decimal(spent.usd),
-    )
 
 
 def _gold(gold: Ran) -> SqlQueryDocument:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from orchestrator.cli.ledger import dollars, token_row
 from orchestrator.cli.sql_question_documents import (
     SqlAnswer,
     SqlQueryDocument,
@@ -86,7 +87,7 @@ def _right(metrics: list[str] | None) -> str:
 
 
 def _standing(document: SqlQuestionDocument) -> Rows:
-    usage, strict = document.usage, document.candidates["strict"]
+    strict = document.candidates["strict"]
     rows: list[list[object]] = [
         ["question", "not kept by the version that made the run" if document.text is None else document.text],
         ["evidence", document.evidence or None],
@@ -98,8 +99,8 @@ def _standing(document: SqlQuestionDocument) -> Rows:
         ["not reached by the budget", ", ".join(document.not_reached) or None],
         ["requests", document.requests],
         ["calls lost in crashes", document.lost],
-        ["tokens: input, cached, output", f"{usage.input_tokens}, {usage.cached_input_tokens}, {usage.output_tokens}"],
-        ["US dollars", "unknown" if usage.usd is None else f"{usage.usd:.4f}"],
+        token_row(document.usage),
+        ["US dollars", dollars(document.usage)],
     ]
     title = f"Question {document.id} of run {document.run}"
     return Rows(title=title, columns=["what", "value"], rows=rows, cell_characters=4000)
@@ -156,6 +157,7 @@ def _result(query: SqlQueryDocument) -> str:
 
 
 def _asked(document: SqlQuestionDocument, k: int) -> Rows:
+    has_writes = any(one.cache_write_input_tokens for one in document.asked)
     rows: list[list[object]] = [
         [
             "all" if one.method is None else method_title(one.method, k),
@@ -164,11 +166,13 @@ def _asked(document: SqlQuestionDocument, k: int) -> Rows:
             one.requests,
             one.input_tokens,
             one.cached_input_tokens,
+            *([one.cache_write_input_tokens] if has_writes else []),
             one.output_tokens,
         ]
         for one in document.asked
     ]
-    columns = ["method", "round", "asked for", "requests", "input tokens", "cached", "output tokens"]
+    written = ["written to a cache"] if has_writes else []
+    columns = ["method", "round", "asked for", "requests", "input tokens", "cached", *written, "output tokens"]
     return Rows(title="What was asked", columns=columns, rows=rows)
 
 

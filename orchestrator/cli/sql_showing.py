@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.bootstrap.spending import read_ledger
 from orchestrator.bootstrap.sql.one_question import read_question
 from orchestrator.bootstrap.sql.results import read_bench
 from orchestrator.cli.sql_bench_parts import bench_parts
@@ -52,5 +53,5 @@ def show_bench(
         listed = questions_document(view, which)
         terminal.result(listed, *questions_parts(listed, k, [method.value for method in view.choices.methods]))
         return
-    document = bench_document(view)
+    document = bench_document(view, ledger=read_ledger(journal))
     terminal.result(document, *bench_parts(document))

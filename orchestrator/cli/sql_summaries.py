@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from orchestrator.bootstrap.sql import scores
 from orchestrator.bootstrap.sql.outcomes import EVOLUTIONS, Method
 from orchestrator.bootstrap.sql.results import BenchView
-from orchestrator.cli.documents import RunEntry, UsageDocument
+from orchestrator.cli.documents import RunEntry
+from orchestrator.cli.ledger import ledger_lines, usage_document
 from orchestrator.cli.sql_documents import (
     MetricShares,
     ShareDocument,
@@ -22,7 +23,6 @@ from orchestrator.cli.sql_documents import (
     SqlRoundTokens,
     SqlTokens,
 )
-from orchestrator.domain.conversation import Usage
 from orchestrator.evaluation.sql_judge import Gold, Metric, Standing
 from orchestrator.methods.evosql import Ending
 from orchestrator.methods.evosql.accounting import (
@@ -31,11 +31,20 @@ from orchestrator.methods.evosql.accounting import (
     early_stop_table,
     token_table,
 )
+from orchestrator.search.spending import Spending
 from orchestrator.storage.runs import RunInfo
 
 
-def bench_document(view: BenchView, containers_left: int | None = None) -> SqlBenchDocument:
-    """All figures of a bench, of as many questions as are answered."""
+def bench_document(
+    view: BenchView, containers_left: int | None = None, ledger: Sequence[Spending] = ()
+) -> SqlBenchDocument:
+    """All figures of a bench, of as many questions as are answered.
+
+    Args:
+        view: From its journal.
+        containers_left: None: not looked.
+        ledger: Likewise from its journal; it needs all of it, which a line of `runs list` should not.
+    """
     outcomes = view.outcomes
     header = view.header
     evolutions = [method for method in EVOLUTIONS if method in view.choices.methods]
@@ -44,6 +53,7 @@ def bench_document(view: BenchView, containers_left: int | None = None) -> SqlBe
     return SqlBenchDocument(
         run=view.run_id,
         state=_state(view),
+        pause=view.pause,
         dataset=header["dataset"]["name"],
         digest=header["dataset"]["digest"],
         questions=len(view.questions),
@@ -89,6 +99,7 @@ def bench_document(view: BenchView, containers_left: int | None = None) -> SqlBe
         requests=requests,
         lost=lost,
         usage=usage_document(usage),
+        ledger=ledger_lines(ledger),
         databases=_databases(view),
         settings=dict(header["settings"]),
         models=dict(header["models"]),
@@ -112,6 +123,7 @@ def bench_entry(view: BenchView, info: RunInfo) -> RunEntry:
         model=str(view.header["models"]["generator"]),
         seed=view.settings.seed,
         state=_state(view),
+        pause=view.pause,
         created_at=info.created_at,
         questions=len(view.questions),
         methods=[one.value for one in view.choices.methods],
@@ -150,19 +162,9 @@ def left_out(golds: Iterable[tuple[str, str, Gold | None]]) -> list[SqlLeftOut]:
     ]
 
 
-def usage_document(usage: Usage) -> UsageDocument:
-    """What language models cost."""
-    return UsageDocument(
-        input_tokens=usage.input_tokens,
-        cached_input_tokens=usage.cached_input_tokens,
-        output_tokens=usage.output_tokens,
-        usd=usage.usd,
-    )
-
-
-def _state(view: BenchView) -> Literal["done", "unfinished", "budget-spent"]:
+def _state(view: BenchView) -> Literal["done", "unfinished", "paused", "budget-spent"]:
     if not view.has_ended:
-        return "unfinished"
+        return "unfinished" if view.pause is None else "paused"
     spent = any(
         Ending.BUDGET in scores.ending_counts(view.outcomes, method)
         for method in EVOLUTIONS

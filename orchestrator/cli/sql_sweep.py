@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.bootstrap.model_choices import GivenAccess
 from orchestrator.bootstrap.models import OFFLINE
 from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.runs import run_store
@@ -19,6 +20,7 @@ from orchestrator.bootstrap.sql.sweep_choices import SweepChoices
 from orchestrator.bootstrap.sql.sweep_file import SweepFile, load_sweep
 from orchestrator.bootstrap.sql.sweep_results import read_sweep
 from orchestrator.cli.files import require_folder, require_target, write_text
+from orchestrator.cli.model_options import with_model_options
 from orchestrator.cli.options import Force, Home, Json, PolicyName, RuntimeName, path_given
 from orchestrator.cli.sql_endings import exit_as, explaining
 from orchestrator.cli.sql_options import (
@@ -41,11 +43,13 @@ from orchestrator.ports import Journal
 _FILES = ("sweep.csv", "sweep.md", "pareto.png", "pareto.svg")
 
 
+@with_model_options
 def sweep(  # noqa: PLR0913 - one parameter per option
     file: Annotated[
         Path, typer.Argument(parser=path_given, metavar="FILE", help="YAML; docs/sweeps/small.yaml is an example.")
     ],
     *,
+    access: GivenAccess,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -103,6 +107,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
         runtime=runtime,
         query_seconds=query_seconds,
         budget=SqlBudget(usd=None if budget_usd is None else Decimal(str(budget_usd)), tokens=budget_tokens),
+        access=access.over(),
         workers=workers,
         output=None if output is None else str(output.resolve()),
         force=force,
@@ -110,9 +115,9 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     _follow(places, as_json, lambda watch: begin_sweep(places, found, choices, watch))
 
 
-def resume(places: Places, name: str, *, as_json: bool) -> None:
+def resume(places: Places, name: str, access: GivenAccess, *, as_json: bool) -> None:
     """Continue a sweep; ends like `sql sweep`, also with its files."""
-    _follow(places, as_json, lambda watch: resume_sweep(places, name, watch))
+    _follow(places, as_json, lambda watch: resume_sweep(places, name, watch, access))
 
 
 def show_sweep(terminal: Terminal, run_id: str, journal: Journal, output: Path | None, *, force: bool) -> None:
@@ -216,6 +221,6 @@ def _written(document: SqlSweepDocument, folder: Path, *, force: bool) -> SqlSwe
 
 def _nothing_to_write(document: SqlSweepDocument) -> str:
     """Why there is no table and no plot."""
-    if document.state == "unfinished":
+    if document.state in ("unfinished", "paused"):
         return f"run {document.run} has no results to write yet; continue it with `evolvarium resume {document.run}`"
     return f"run {document.run} has no results to write: none of its questions can be evaluated"

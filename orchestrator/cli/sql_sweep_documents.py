@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from orchestrator.cli.documents import Document, UsageDocument
+from orchestrator.cli.documents import Document, LedgerLine, UsageDocument
 from orchestrator.cli.sql_documents import MetricShares, ShareDocument, SqlLeftOut
 
 
@@ -101,7 +101,9 @@ class SqlSweepDocument(Document):
     """`sql sweep`, and `resume` and `show` of its runs."""
 
     run: str
-    state: Literal["done", "unfinished", "budget-spent"]
+    state: Literal["done", "unfinished", "paused", "budget-spent"]
+    pause: str | None = None
+    """Why it is paused: a model's provider serves nobody; null: it is not."""
     datasets: list[SqlSweepDataset]
     base: dict[str, Any]
     """Settings that variants are compared with."""
@@ -116,6 +118,8 @@ class SqlSweepDocument(Document):
     """Answered, each once however many variants it serves."""
     usage: UsageDocument
     """Of these requests."""
+    ledger: list[LedgerLine] = Field(default=[])
+    """The same by role and model."""
     models: dict[str, str]
     policy: dict[str, str]
     images: dict[str, str]

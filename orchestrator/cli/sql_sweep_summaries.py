@@ -11,8 +11,9 @@ from orchestrator.bootstrap.sql.sweep_header import SweepHeader
 from orchestrator.bootstrap.sql.sweep_results import State, SweepView, Swept
 from orchestrator.bootstrap.sql.sweep_tallies import Best, Tally
 from orchestrator.cli.documents import RunEntry
+from orchestrator.cli.ledger import ledger_lines, usage_document
 from orchestrator.cli.sql_documents import MetricShares
-from orchestrator.cli.sql_summaries import left_out, share_document, shares_document, usage_document
+from orchestrator.cli.sql_summaries import left_out, share_document, shares_document
 from orchestrator.cli.sql_sweep_documents import (
     SqlSweepBest,
     SqlSweepDataset,
@@ -46,6 +47,7 @@ def sweep_document(view: SweepView, containers_left: int | None = None) -> SqlSw
     return SqlSweepDocument(
         run=view.run_id,
         state=view.state,
+        pause=view.pause,
         datasets=[_dataset(one, header.conditions[i], view.state) for i, one in enumerate(view.datasets)],
         base=header.file.settings.model_dump(mode="json"),
         trials=len(view.trials),
@@ -54,6 +56,7 @@ def sweep_document(view: SweepView, containers_left: int | None = None) -> SqlSw
         panels=list(_panels(variants)),
         requests=view.requests,
         usage=usage_document(view.usage),
+        ledger=ledger_lines(view.ledger),
         models=dict(first["models"]),
         policy=dict(first["policy"]),
         images=dict(first["images"]),
@@ -64,7 +67,9 @@ def sweep_document(view: SweepView, containers_left: int | None = None) -> SqlSw
     )
 
 
-def sweep_entry(header: SweepHeader, state: State, best: Best | None, info: RunInfo) -> RunEntry:
+def sweep_entry(
+    header: SweepHeader, state: State, best: Best | None, info: RunInfo, pause: str | None = None
+) -> RunEntry:
     """One line of `runs list`.
 
     Args:
@@ -72,6 +77,7 @@ def sweep_entry(header: SweepHeader, state: State, best: Best | None, info: RunI
         state: Of it.
         best: As it recorded it at its end; None: it has not.
         info: Of the folder.
+        pause: Why it is paused; None: it is not.
     """
     return RunEntry(
         run=info.id,
@@ -80,6 +86,7 @@ def sweep_entry(header: SweepHeader, state: State, best: Best | None, info: RunI
         model=str(header.conditions[0]["models"]["generator"]),
         seed=header.file.settings.seed,
         state=state,
+        pause=pause,
         created_at=info.created_at,
         questions=sum(map(len, header.questions)),
         methods=[Method.EVOSQL.value],
@@ -101,7 +108,7 @@ def _dataset(swept: Swept, conditions: Mapping[str, Any], state: State) -> SqlSw
         gold_as_prediction=shares_document(swept.gold_as_prediction()),
         gold_disagreeing=swept.disagreeing(),
         databases={name: one["volume"] for name, one in conditions["databases"].items()},
-        unchanged=None if state == "unfinished" else True,
+        unchanged=None if state in ("unfinished", "paused") else True,
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 
-from orchestrator.bootstrap.sql.running import few
+from orchestrator.bootstrap.sql.notices import few
+from orchestrator.cli.ledger import dollars, ledger_rows, token_row
 from orchestrator.cli.sql_documents import MetricShares, ShareDocument
 from orchestrator.cli.sql_sweep_documents import SqlSweepDataset, SqlSweepDocument, SqlSweepPanel, SqlSweepVariant
+from orchestrator.cli.states import state_in_words
 from orchestrator.cli.terminal import Rows
 
 _MEASURES = {"greedy": "greedy", "pass_at_k": "Pass@{k}"}
@@ -20,7 +22,8 @@ def sweep_parts(document: SqlSweepDocument) -> list[Rows | str]:
     parts: list[Rows | str] = [dataset_rows(document), "", variant_rows(document)]
     for panel in document.panels:
         parts += ["", front_rows(document, panel)]
-    return [*parts, "", _spent_rows(document), "", *headline(document)]
+    parts += ["", _spent_rows(document), *ledger_rows(document.ledger)]
+    return [*parts, "", *headline(document)]
 
 
 def sweep_end_parts(document: SqlSweepDocument) -> list[Rows | str]:
@@ -164,15 +167,14 @@ def _marked(document: SqlSweepDocument, metric: str, measure: str) -> set[str]:
 
 
 def _spent_rows(document: SqlSweepDocument) -> Rows:
-    usage = document.usage
     rows: list[list[object]] = [
-        ["state", document.state],
+        ["state", state_in_words(document.state, document.pause)],
         ["variants", len(document.variants)],
         ["evolutions per question", document.trials],
         ["models", ", ".join(f"{role} {name}" for role, name in document.models.items())],
         ["requests", document.requests],
-        ["tokens: input, cached, output", f"{usage.input_tokens}, {usage.cached_input_tokens}, {usage.output_tokens}"],
-        ["US dollars", "unknown" if usage.usd is None else f"{usage.usd:.4f}"],
+        token_row(document.usage),
+        ["US dollars", dollars(document.usage)],
         ["policy", f"{document.policy['name']} {document.policy['digest'][:19]}"],
     ]
     if document.containers_left is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from orchestrator.bootstrap.pauses import pause_of
 from orchestrator.bootstrap.robophd.results import read_results
 from orchestrator.bootstrap.runs import EVOLUTION, SQL_BENCH, SQL_SWEEP, kind_of
 from orchestrator.bootstrap.sql.results import read_bench
@@ -19,15 +20,15 @@ from orchestrator.cli.documents import (
     RunsDocument,
     ScoredCandidate,
     SplitVerdict,
-    UsageDocument,
 )
 from orchestrator.cli.evolution_summaries import EVOLVE, evolution_entry
 from orchestrator.cli.history import RunView, read_view
+from orchestrator.cli.ledger import dollars, ledger_lines, ledger_rows, token_row, usage_document
 from orchestrator.cli.sql_summaries import bench_entry
 from orchestrator.cli.sql_sweep_summaries import sweep_entry
+from orchestrator.cli.states import state_in_words
 from orchestrator.cli.terminal import Rows
 from orchestrator.cli.verdicts import failure_document, failure_text, metrics_of, secrecy, split_verdict
-from orchestrator.domain.conversation import Usage
 from orchestrator.errors import EvolvariumError
 from orchestrator.methods.agentic_evolve import StopReason
 from orchestrator.methods.agentic_evolve.entries import INITIAL, Entry
@@ -45,12 +46,14 @@ def run_document(view: RunView, containers_left: int | None = None) -> RunDocume
         model=result.model,
         seed=result.seed,
         state=_state(view),
+        pause=view.pause,
         best=_scored(history.best),
         initial=InitialCandidate(metrics=None if history.initial is None else metrics_of(history.initial.verdict)),
         evaluations=result.evaluations,
         analyses=result.analyses,
         requests=result.requests,
-        usage=_usage(result.usage),
+        usage=usage_document(result.usage),
+        ledger=ledger_lines(view.ledger),
         endings=dict(result.endings),
         final=[split_verdict(candidate_id, verdict) for candidate_id, verdict in view.finals],
         stops=[IslandStop(island=island, reason=reason) for island, reason in result.stops.items()],
@@ -58,9 +61,9 @@ def run_document(view: RunView, containers_left: int | None = None) -> RunDocume
     )
 
 
-def _state(view: RunView) -> Literal["done", "unfinished", "budget-spent"]:
+def _state(view: RunView) -> Literal["done", "unfinished", "paused", "budget-spent"]:
     if not view.has_ended:
-        return "unfinished"
+        return "unfinished" if view.pause is None else "paused"
     return "budget-spent" if StopReason.BUDGET_SPENT in view.history.stops.values() else "done"
 
 
@@ -70,18 +73,9 @@ def _scored(entry: Entry | None) -> ScoredCandidate | None:
     return ScoredCandidate(id=entry.id, metrics=dict(entry.verdict.metrics))
 
 
-def _usage(usage: Usage) -> UsageDocument:
-    return UsageDocument(
-        input_tokens=usage.input_tokens,
-        cached_input_tokens=usage.cached_input_tokens,
-        output_tokens=usage.output_tokens,
-        usd=usage.usd,
-    )
-
-
 def run_parts(view: RunView, document: RunDocument) -> list[Rows]:
-    """A run as tables: scores on every split, what it took, its commits."""
-    return [score_rows(view, document), spent_rows(document), _commit_rows(view)]
+    """A run as tables: scores on every split, what it took, its ledger, its commits."""
+    return [score_rows(view, document), spent_rows(document), *ledger_rows(document.ledger), _commit_rows(view)]
 
 
 def score_rows(view: RunView, document: RunDocument) -> Rows:
@@ -103,9 +97,8 @@ def _score(verdict: SplitVerdict, metric: str) -> list[object]:
 
 def spent_rows(document: RunDocument) -> Rows:
     """What a run took, and how it ended."""
-    usage = document.usage
     rows: list[list[object]] = [
-        ["state", document.state],
+        ["state", state_in_words(document.state, document.pause)],
         ["task", document.task],
         ["method", document.method],
         ["model", document.model],
@@ -113,8 +106,8 @@ def spent_rows(document: RunDocument) -> Rows:
         ["evaluations", document.evaluations],
         ["analyses", document.analyses],
         ["requests", document.requests],
-        ["tokens: input, cached, output", f"{usage.input_tokens}, {usage.cached_input_tokens}, {usage.output_tokens}"],
-        ["US dollars", "unknown" if usage.usd is None else f"{usage.usd:.4f}"],
+        token_row(document.usage),
+        ["US dollars", dollars(document.usage)],
         ["endings", ", ".join(f"{count} {ending}" for ending, count in document.endings.items()) or None],
         ["islands stopped for", ", ".join(f"{stop.island}: {stop.reason}" for stop in document.stops) or None],
     ]
@@ -153,10 +146,10 @@ def run_entry(store: RunStore, info: RunInfo) -> RunEntry:
                 return bench_entry(read_bench(info.id, journal), info)
             if kind_of(journal) == SQL_SWEEP:
                 header, state = read_sweep_header(info.id, journal), sweep_state(journal)
-                return sweep_entry(header, state, recorded_best(journal), info)
+                return sweep_entry(header, state, recorded_best(journal), info, pause_of(journal))
             if kind_of(journal) == EVOLUTION:
                 return evolution_entry(read_results(info.id, journal), info)
-            view = read_view(info.id, journal)
+            view = read_view(info.id, journal, with_ledger=False)
             document = run_document(view)
     except EvolvariumError as error:
         return RunEntry(
@@ -174,6 +167,7 @@ def run_entry(store: RunStore, info: RunInfo) -> RunEntry:
         model=document.model,
         seed=document.seed,
         state=document.state,
+        pause=document.pause,
         created_at=info.created_at,
         evaluations=document.evaluations,
         best=document.best,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
@@ -36,7 +36,7 @@ class Provider(StrEnum):
 
     ANTHROPIC = "anthropic"
     OPENAI = "openai"
-    """Chat completions, as many servers besides OpenAI's speak them."""
+    """Chat completions, as many servers besides OpenAI's speak them, or responses; `ModelEntry.api` says which."""
 
 
 PROVIDER_URLS = {Provider.ANTHROPIC: "https://api.anthropic.com", Provider.OPENAI: "https://api.openai.com/v1"}
@@ -124,6 +124,8 @@ class ModelEntry(WrittenSettings):
     """What the provider calls it."""
     base_url: BaseUrl | None = None
     """null: the provider's own server."""
+    api: Literal["chat", "responses"] | None = None
+    """Which of OpenAI's protocols, chat completions or responses; null: as the capability table says."""
     key: KeySource | None = None
     """null: for the provider's own server its usual variable (`PROVIDER_KEYS`), for any other none at all."""
     context_tokens: Annotated[int, Field(ge=1024, le=100_000_000)] | None = None
@@ -132,10 +134,17 @@ class ModelEntry(WrittenSettings):
     """Likewise."""
     price: Price | None = None
     """null: as the price table says; what is not in it is unknown."""
-    options: Annotated[dict[str, Any], Field(default_factory=dict)]
+    options: dict[str, Any] = Field(default_factory=dict)
     """Further fields of every request, as the provider documents them, for instance `reasoning_effort: high`."""
     without: tuple[str, ...] = ()
     """Parameters that are never sent, for instance `temperature`; those a server refuses are left out by themselves."""
+
+    @model_validator(mode="after")
+    def _api_is_of_its_provider(self) -> Self:
+        if self.api is not None and self.provider is not Provider.OPENAI:
+            msg = f"provider {self.provider} has one protocol only; leave `api` out"
+            raise ValueError(msg)
+        return self
 
     @property
     def url(self) -> str:
@@ -150,11 +159,20 @@ class ModelEntry(WrittenSettings):
         return KeySource(env=PROVIDER_KEYS[self.provider])
 
 
+def _is_provided(name: str, entry: ModelEntry) -> bool:
+    """Whether a name is `PROVIDER/NAME`, of the entry's provider."""
+    provider, _, model = name.partition("/")
+    return provider == entry.provider and re.fullmatch(MODEL_NAME, model) is not None
+
+
 class Member(WrittenSettings):
     """One model of an ensemble."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
     weight: Weight = 1.0
+
+
+Members = Annotated[tuple[Member, ...], Field(min_length=1, max_length=32)]
 
 
 class Patience(WrittenSettings):
@@ -171,11 +189,9 @@ class Patience(WrittenSettings):
 class ModelAccess(WrittenSettings):
     """What a command says about its models, beside their names."""
 
-    models: Annotated[dict[str, ModelEntry], Field(default_factory=dict)]
-    """Models under names of one's own."""
-    ensembles: Annotated[
-        dict[str, Annotated[tuple[Member, ...], Field(min_length=1, max_length=32)]], Field(default_factory=dict)
-    ]
+    models: dict[str, ModelEntry] = Field(default_factory=dict)
+    """Models under names of one's own, or under `PROVIDER/NAME`: then it says how that model is reached."""
+    ensembles: dict[str, Members] = Field(default_factory=dict)
     """Weighted models under one name."""
     base_url: BaseUrl | None = None
     """For models named `openai/NAME`; null: OpenAI's own."""
@@ -188,10 +204,13 @@ class ModelAccess(WrittenSettings):
     @model_validator(mode="after")
     def _names_are_free(self) -> Self:
         for name in (*self.models, *self.ensembles):
+            if name in self.models and _is_provided(name, self.models[name]):
+                continue
             if not _ENTRY_NAME.fullmatch(name) or name in _RESERVED:
                 msg = (
                     f"{name!r} cannot be the name of a model: small letters, digits, '.', '_' and '-', at most 64, "
-                    f"beginning with a letter, and none of {', '.join(_RESERVED)}"
+                    f"beginning with a letter, and none of {', '.join(_RESERVED)}; a model's name may also be "
+                    "PROVIDER/NAME, with the provider that its entry names"
                 )
                 raise ValueError(msg)
         if twice := set(self.models) & set(self.ensembles):

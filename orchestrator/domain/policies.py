@@ -1,4 +1,4 @@
-"""What each kind of untrusted code may see, use and spend.
+"""What each kind of untrusted code may see, use and spend, and which language models may be asked.
 
 What must never be granted (a network, capabilities, privileges, host paths, devices, the engine's socket, environment
 variables) has no field here.
@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from orchestrator.domain.data_access import DataRule
 from orchestrator.domain.frames import MAX_BODY_BYTES, PREFIX
+from orchestrator.domain.model_rules import ModelRule
 from orchestrator.domain.releases import ReleaseRules
 from orchestrator.domain.written_settings import WrittenSettings
 
@@ -186,6 +187,8 @@ class Policy(WrittenSettings):
     """What each purpose gets; one that is not named cannot run."""
     data: tuple[DataRule, ...] = ()
     """What may be read of which database; one that no rule names cannot be read."""
+    models: tuple[ModelRule, ...] = ()
+    """Which language models may be asked, where and what for; without a rule only the offline engine may be."""
     disclosure: Disclosure = Disclosure()
     """What of a verdict may reach a model."""
     release: ReleaseRules = ReleaseRules()
@@ -208,5 +211,9 @@ class Policy(WrittenSettings):
         for grant in document["purposes"].values():
             grant["mounts"].sort()
         document["accept_unproven"].sort()
+        for rule in document["models"]:
+            rule["roles"].sort()
+        if not document["models"]:
+            del document["models"]  # a policy from before there were such rules means the same now
         canonical = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
         return "sha256:" + hashlib.sha256(canonical).hexdigest()

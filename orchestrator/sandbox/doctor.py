@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from orchestrator.domain.model_access import PROVIDER_KEYS
 from orchestrator.domain.policies import Policy, ProvenLimit, Runtime
 from orchestrator.errors import EngineUnavailable, EvolvariumError, SandboxError
 from orchestrator.ports import AuditLog
@@ -23,7 +24,7 @@ from orchestrator.sandbox.images import ImageState, ImageStatus, ImageStore
 from orchestrator.sandbox.probes import ProbeResult
 from orchestrator.sandbox.proofs import GVISOR_LACKS, GVISOR_POLICY, Proofs
 
-API_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+API_KEYS = tuple(PROVIDER_KEYS.values())
 OLDEST_MAINTAINED_ENGINE = (25, 0)
 FIRST_RUNC_WITHOUT_LEAK = (1, 1, 12)  # CVE-2024-21626
 GIB = 1 << 30

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.domain.data_access import DataRule
+from orchestrator.domain.model_access import ModelRole
+from orchestrator.domain.model_rules import ModelRule
 from orchestrator.domain.policies import Disclosure, Grant, Limits, MountRole, Policy, Purpose
 from orchestrator.domain.sizes import size_words
 from orchestrator.sandbox.settings import TARGETS, Blueprint, container_settings
@@ -68,6 +70,8 @@ class PolicyExplanation:
     """Purposes that cannot run."""
     data: tuple[DataExplanation, ...]
     """Empty: no database can be read."""
+    models: tuple[str, ...]
+    """Which language models may be asked; one plain sentence for each rule. Empty: none but the offline engine."""
     disclosure: tuple[str, ...]
     """What of a verdict may reach a model; one plain sentence each."""
     accepted_unproven: tuple[str, ...]
@@ -88,6 +92,7 @@ def explain(policy: Policy) -> PolicyExplanation:
             DataExplanation(number=number, rule=rule, words=_data(number, rule))
             for number, rule in enumerate(policy.data, 1)
         ),
+        models=tuple(map(_models, policy.models)),
         disclosure=_disclosure(policy.disclosure),
         accepted_unproven=tuple(sorted(limit.value for limit in policy.accept_unproven)),
     )
@@ -176,6 +181,14 @@ def _data(number: int, rule: DataRule) -> tuple[str, ...]:
 def _names(patterns: Sequence[str]) -> str:
     *most, last = [repr(pattern) for pattern in patterns]
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def _models(rule: ModelRule) -> str:
+    names = "every model" if "*" in rule.models else f"models named {_names(rule.models)}"
+    where = "anywhere" if "*" in rule.base_urls else f"at {_names(rule.base_urls)}"
+    roles = [role.value for role in ModelRole if role in rule.roles]
+    what = "in every role" if len(roles) == len(ModelRole) else f"as {' and '.join(roles)}"
+    return f"{names[:1].upper()}{names[1:]} may be asked {where}, {what}."
 
 
 def _disclosure(disclosure: Disclosure) -> tuple[str, ...]:

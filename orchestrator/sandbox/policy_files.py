@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from orchestrator.domain.data_access import DataRule
+from orchestrator.domain.model_rules import ModelRule
 from orchestrator.domain.policies import Disclosure, Grant, Limits, Policy
 from orchestrator.domain.releases import Approver, ReleaseRules
 from orchestrator.errors import InputError, PolicyError
@@ -85,6 +86,7 @@ def _fields_beside(location: list[str]) -> list[str]:
         "purposes": Grant,
         "limits": Limits,
         "data": DataRule,
+        "models": ModelRule,
         "disclosure": Disclosure,
         "release": ReleaseRules,
         "approvers": Approver,

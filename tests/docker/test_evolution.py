@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.bootstrap.models import find_model
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.robophd.choices import DatasetChoice, EvolveChoices
 from orchestrator.bootstrap.robophd.running import Watch, begin_evolution
@@ -23,6 +22,7 @@ from orchestrator.cli.evolution_documents import EvolutionDocument, FinalDocumen
 from orchestrator.domain.conversation import Conversation, Reply, Sampling, ToolSpec, Usage
 from orchestrator.domain.records import to_record
 from orchestrator.errors import RunStateError
+from orchestrator.llm.offline import OfflineModel
 from orchestrator.methods.robophd.settings import Settings
 from orchestrator.ports import Journal, LanguageModel
 from orchestrator.runtime.workers import CancelToken
@@ -44,7 +44,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 class Overheard:
     """The offline model; keeps every conversation it is asked about."""
 
-    model: LanguageModel = field(default_factory=lambda: find_model("offline"))
+    model: LanguageModel = field(default_factory=OfflineModel)
     requests: list[str] = field(default_factory=list)
 
     @property
@@ -100,7 +100,7 @@ def undisturbed(command: CommandLine, questions: Path, overheard: Overheard) -> 
         EvolveChoices(datasets=(data,)),
         Settings(iterations=2),
         Watch(token=CancelToken(), note=lambda _: None),
-        models=lambda _: overheard,
+        models=lambda _name, _role: overheard,
     )
     assert ended.containers_left == 0
     return ended.run_id

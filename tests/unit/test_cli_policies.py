@@ -32,6 +32,7 @@ def test_purposes_come_first_then_data_then_what_a_model_sees_and_settings_last(
         "candidate: one program under formal evaluation",
         "sql: queries against one database",
         "Which databases can be read",
+        "Which language models may be asked",
         "What a model sees",
         "Settings of candidate",
         "Settings of sql",
@@ -73,3 +74,12 @@ def test_a_purpose_that_is_unknown_or_not_granted_is_wrong_input(call: Call, tmp
     code, out, err = call(str(policy), "--purpose", "sql")
     assert (code, out) == (2, "")
     assert "policy 'few' does not grant purpose 'sql', so it cannot run; it grants candidate" in err
+
+
+def test_a_policy_without_rules_on_models_says_that_none_may_be_asked(call: Call) -> None:
+    assert (
+        "- None: no rule names any; the offline engine and replays of recorded runs need no rule." in call("strict")[1]
+    )
+    assert "- No other model may be asked; the offline engine" in call("default")[1]
+    assert json.loads(call("default", "--json")[1])["models"]
+    assert "Which language models" not in call("default", "--purpose", "sql")[1]

@@ -22,7 +22,7 @@ from orchestrator.cli import figures
 from orchestrator.cli.documents import OutcomeDocument, RunDocument, VerdictDocument
 from orchestrator.cli.junit import junit_report
 from orchestrator.cli.main import execute
-from orchestrator.cli.searching import _explained
+from orchestrator.cli.search_endings import explained_search
 from orchestrator.cli.summaries import unimproved
 from orchestrator.errors import Cancelled, EvaluatorError, EvolvariumError, RunStateError, SandboxError
 from orchestrator.evaluation.tasks import Task, load_task
@@ -275,14 +275,16 @@ def test_what_can_be_done_after_a_failure_is_said_truthfully(home: Path, task: T
     places = find_places(home, None)
     with new_run(RunStore(home)) as (run_id, journal):
         _begin(journal, home, task)
-    said = str(_explained(EvaluatorError("broken"), [run_id], places))
+    said = str(explained_search(EvaluatorError("broken"), [run_id], places))
     assert f"`evolvarium resume {run_id}` goes on; if you change the evaluator, start a new run" in said
-    assert f"continue it with `evolvarium resume {run_id}`" in str(_explained(SandboxError("x"), [run_id], places))
-    gone = str(_explained(EvaluatorError("broken"), ["000000000000"], places))
+    assert f"continue it with `evolvarium resume {run_id}`" in str(
+        explained_search(SandboxError("x"), [run_id], places)
+    )
+    gone = str(explained_search(EvaluatorError("broken"), ["000000000000"], places))
     assert gone == "broken; nothing was recorded of the run, so none is kept: start it again"
 
 
-def test_a_best_that_is_the_initial_program_is_explained(call: Call, record: Callable[..., str]) -> None:
+def test_a_best_that_is_the_initial_program_isexplained_search(call: Call, record: Callable[..., str]) -> None:
     run_id = record()
     document = RunDocument.model_validate(_json(call, "show", run_id))
     assert unimproved(document) == []

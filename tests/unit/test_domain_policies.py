@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import math
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from orchestrator.domain.frames import MAX_BODY_BYTES, PREFIX, Frame, encode
+from orchestrator.domain.model_access import ModelRole
 from orchestrator.domain.policies import Grant, Limits, MountRole, Policy, ProvenLimit, Purpose
 
 MINIMAL: dict[str, Any] = {"version": 1, "name": "p", "purposes": {"candidate": {"image": "python"}}}
@@ -158,3 +161,28 @@ def test_whatever_a_candidate_may_send_fits_through_its_evaluators_limits(candid
     wrapped = len(encode(Frame({"type": "from-candidate"}, b"x" * shortest)))
     if evaluator.channel_bytes >= 4096:
         assert lowered.channel_bytes * wrapped / shortest < evaluator.channel_bytes
+
+
+def test_rules_on_models_are_in_the_digest_and_a_policy_without_any_has_the_digest_it_always_had() -> None:
+    rule = {"models": ["openai/*"], "base_urls": ["*"]}
+
+    def digest(*rules: dict[str, Any]) -> str:
+        return Policy.model_validate({**MINIMAL, "models": list(rules)}).digest()
+
+    document = Policy.model_validate(MINIMAL).model_dump(mode="json")
+    del document["models"]
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    before = "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
+    assert digest() == Policy.model_validate(MINIMAL).digest() == before
+    assert digest({**rule, "roles": ["agent", "critic"]}) == digest({**rule, "roles": ["critic", "agent"]})
+    assert digest(rule) == digest({**rule, "roles": [role.value for role in ModelRole]})
+    different = {digest(), digest(rule), digest({**rule, "roles": ["agent"]}), digest({**rule, "models": ["*"]})}
+    assert len(different | {digest({**rule, "base_urls": ["http://127.0.0.1:*"]})}) == 5
+
+
+@pytest.mark.parametrize(
+    "rule", [{"models": ["*"]}, {"models": [], "base_urls": ["*"]}, {"models": ["*"], "base_urls": ["*"], "roles": []}]
+)
+def test_a_rule_on_models_names_models_servers_and_roles(rule: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Policy.model_validate({**MINIMAL, "models": [rule]})

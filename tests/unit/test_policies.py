@@ -176,6 +176,7 @@ def test_a_file_that_is_no_yaml_file_is_said_to_be_no_policy_and_where_an_exampl
         (GOOD.replace("pids", "pid"), "tmpfs_bytes"),
         (GOOD + "data: [{databases: [a], rows: 1}]\n", "max_rows"),
         (GOOD + "disclosure: {lines: true}\n", "failure_line"),
+        (GOOD + "models: [{models: ['*'], urls: ['*']}]\n", "base_urls, models, roles"),
     ],
 )
 def test_an_unknown_key_is_answered_with_the_keys_beside_it_and_the_page_on_them(text: str, known: str) -> None:
@@ -245,3 +246,22 @@ def test_without_data_rules_no_database_can_be_read() -> None:
 
 def test_explain_needs_no_image_and_shows_the_digest_of_the_policy(policy: Policy) -> None:
     assert explain(policy).digest == policy.digest()
+
+
+def test_explain_says_which_models_may_be_asked_where_and_in_which_role() -> None:
+    rules = """\
+models:
+  - {models: ["openai/*", anthropic/claude-x], base_urls: ["http://127.0.0.1:*"], roles: [critic, agent]}
+  - {models: ["*"], base_urls: ["*"]}
+"""
+    assert explain(parse_policy((GOOD + rules).encode(), "team.yaml")).models == (
+        "Models named 'openai/*' and 'anthropic/claude-x' may be asked at 'http://127.0.0.1:*', as agent and critic.",
+        "Every model may be asked anywhere, in every role.",
+    )
+    assert explain(parse_policy(GOOD.encode(), "team.yaml")).models == ()
+
+
+def test_shipped_policies_but_strict_have_the_same_rules_on_models() -> None:
+    rules = {path.stem: load_policy(path).models for path in (ROOT / "policies").glob("*.yaml")}
+    assert rules["strict"] == ()
+    assert rules["default"] == rules["gvisor"] == rules["web_shop"] != ()

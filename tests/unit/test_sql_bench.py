@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from orchestrator.bootstrap.spending import read_ledger
 from orchestrator.bootstrap.sql.bench import Begun
 from orchestrator.bootstrap.sql.blind_journal import BlindJournal
 from orchestrator.bootstrap.sql.choices import BenchChoices, Layout, SqlBudget
@@ -136,8 +137,10 @@ def test_a_bench_does_not_go_on_under_other_conditions(bench: Bench, part: str) 
 
 def test_figures_come_from_the_journal_alone(bench: Bench, journal: SqliteJournal) -> None:
     outcomes = bench.run(journal, bench.configuration())
-    document = bench_document(read_bench("r", journal))
+    document = bench_document(read_bench("r", journal), ledger=read_ledger(journal))
     assert (document.state, document.evaluable, document.answered) == ("unfinished", 6, 6)
+    assert {line.role for line in document.ledger} == {"generator", "critic"}
+    assert sum(line.requests for line in document.ledger) == document.requests
     right = sum(Metric.BIRD in outcome.answers[Method.MAJORITY] for outcome in outcomes)
     assert document.methods["majority"]["bird"].right == right
     assert document.gold_as_prediction["strict"].share == 1
@@ -271,3 +274,18 @@ def test_a_name_of_questions_beside_a_file_of_questions_is_refused(tmp_path: Pat
     choices = BenchChoices(layout=Layout.JSONL, root=str(questions), question_file="x")
     with pytest.raises(InputError, match=r"--questions 'x' has no meaning"):
         load_data(choices)
+
+
+def test_a_bench_whose_model_is_not_to_be_had_is_paused_until_it_goes_on(bench: Bench, call: Call) -> None:
+    run_id, journal = bench.begun()
+    with journal:
+        journal.put("run/paused/0001", {"reason": "nobody serves"})
+        (entry,) = json.loads(call("runs", "list", "--json")[1])["runs"]
+        assert (entry["state"], entry["pause"]) == ("paused", "nobody serves")
+        shown = json.loads(call("show", run_id, "--json")[1])
+        assert (shown["state"], shown["pause"]) == ("paused", "nobody serves")
+        assert "paused: nobody serves" in call("show", run_id)[1]
+        bench.run(journal, bench.configuration())
+    shown = json.loads(call("show", run_id, "--json")[1])
+    assert (shown["state"], shown["pause"]) == ("unfinished", None)
+    assert f"Run {run_id} is paused" not in call("runs", "list")[1]

@@ -17,9 +17,10 @@ from orchestrator.bootstrap.sql.bench import Begun
 from orchestrator.bootstrap.sql.choices import BenchChoices, Layout
 from orchestrator.bootstrap.sql.data import load_data
 from orchestrator.bootstrap.sql.gold import run_gold
+from orchestrator.bootstrap.sql.notices import shorter_limits
 from orchestrator.bootstrap.sql.outcomes import Method
 from orchestrator.bootstrap.sql.results import read_bench
-from orchestrator.bootstrap.sql.running import END_KEY, Opened, Watch, shorter_limits, start
+from orchestrator.bootstrap.sql.running import END_KEY, Opened, Watch, start
 from orchestrator.cli.documents import RunsDocument
 from orchestrator.cli.sql_bench_parts import bench_end_parts, headline
 from orchestrator.cli.sql_endings import explained

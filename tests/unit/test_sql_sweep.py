@@ -201,6 +201,13 @@ def test_a_budget_that_covers_nothing_makes_every_variant_wrong_and_says_so(swee
     assert {share.right for one in document.variants for score in one.scores for share in score.greedy.values()} == {0}
 
 
+def test_the_ledger_of_a_sweep_counts_every_request_once(sweep: Sweep, journal: SqliteJournal) -> None:
+    document = sweep_document(sweep.run(journal))
+    assert {line.role for line in document.ledger} == {"generator", "critic"}
+    assert sum(line.requests for line in document.ledger) == document.requests > 0
+    assert sum(line.usage.input_tokens for line in document.ledger) == document.usage.input_tokens
+
+
 def test_two_data_sets_give_four_panels_of_one_against_the_other(sweep: Sweep, journal: SqliteJournal) -> None:
     document = sweep_document(sweep.run(journal))
     assert [(panel.metric, panel.measure) for panel in document.panels] == [
@@ -443,3 +450,17 @@ def test_the_example_is_a_sweep_with_the_paper_s_directions() -> None:
     file = parse_sweep(example.read_bytes(), "small.yaml")
     assert len(file.expanded()) == 24
     assert len(file.model_copy(update={"catalogue": "paper"}).expanded()) > 56
+
+
+def test_a_sweep_whose_model_is_not_to_be_had_is_paused_until_it_goes_on(
+    sweep: Sweep, journal: SqliteJournal, call: Call
+) -> None:
+    journal.put("run/paused/0001", {"reason": "nobody serves"})
+    document = sweep_document(read_sweep("r", journal))
+    assert (document.state, document.pause) == ("paused", "nobody serves")
+    assert {one.unchanged for one in document.datasets} == {None}
+    out = call("runs", "list", "--json")[1]
+    assert [(one["state"], one["pause"]) for one in json.loads(out)["runs"]] == [("paused", "nobody serves")]
+    sweep.run(journal)
+    document = sweep_document(read_sweep("r", journal))
+    assert (document.state, document.pause) == ("done", None)

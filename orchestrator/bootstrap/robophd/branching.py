@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from orchestrator.bootstrap.model_choices import NOTHING_GIVEN, GivenAccess, access_in_force
 from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.robophd.choices import Branch
 from orchestrator.bootstrap.robophd.copying import copy_until
 from orchestrator.bootstrap.robophd.final import OPENED
 from orchestrator.bootstrap.robophd.header import Earlier, read_header, require_same, split_seed
 from orchestrator.bootstrap.robophd.running import Ended, Watch, header_of_run, performed, recorded_packages
-from orchestrator.bootstrap.robophd.site import BEFORE, open_site
+from orchestrator.bootstrap.robophd.site import BEFORE, evolution_models, open_site
 from orchestrator.bootstrap.runs import find_run, new_run, run_store
 from orchestrator.errors import InputError
 from orchestrator.methods.robophd.run import RUN
@@ -27,6 +28,7 @@ def branch_evolution(
     watch: Watch,
     change: Callable[[Settings], Settings],
     more: dict[str, Any] | None = None,
+    given: GivenAccess = NOTHING_GIVEN,
 ) -> Ended:
     """A new run that takes over another one's iterations up to `from_iteration` and goes on from there.
 
@@ -37,6 +39,7 @@ def branch_evolution(
         watch: Of the caller.
         change: From the other run's settings to those of the new one.
         more: Fields of the choices that are other than the other run's: `budget` and `workers`.
+        given: What is said anew about its models.
 
     Raises:
         InputError: The other run has not come so far, or settings change that what is taken over rests on.
@@ -54,16 +57,31 @@ def branch_evolution(
         origin = Branch(run=source, from_iteration=from_iteration, after_final=other.get(OPENED) is not None)
         if choices.branch is not None and choices.branch.after_final:
             origin = origin.model_copy(update={"after_final": True})
-        choices = choices.model_copy(update={**(more or {}), "branch": origin})
-        with open_site(
-            places,
-            choices,
-            settings,
-            run_id=BEFORE,
-            token=watch.token,
-            note=watch.note,
-            split_seed=split_seed(before, earlier),
-        ) as site:
+        access = given.over(access_in_force(other, choices.access))
+        choices = choices.model_copy(update={**(more or {}), "branch": origin, "access": access})
+        with (
+            evolution_models(
+                places,
+                choices,
+                access=choices.access,
+                wanted=choices.wanted,
+                in_usd=choices.budget.usd is not None,
+                token=watch.token,
+                note=watch.note,
+                context_tokens=header.get("context_tokens", {}),
+                said=given,
+            ) as models,
+            open_site(
+                places,
+                choices,
+                settings,
+                run_id=BEFORE,
+                token=watch.token,
+                note=watch.note,
+                models=models.find,
+                split_seed=split_seed(before, earlier),
+            ) as site,
+        ):
             require_same(header, site.conditions)
             with new_run(store) as (run_id, journal):
                 journal.put(RUN, header_of_run(site, packages, taken_over))

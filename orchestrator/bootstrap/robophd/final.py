@@ -6,24 +6,26 @@ several answer models this is the paper's Table 1: one package, many models, acc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.bootstrap.ledger import RememberingLedger
-from orchestrator.bootstrap.models import find_model
+from orchestrator.bootstrap.model_choices import NOTHING_GIVEN, GivenAccess, access_in_force, record_access
+from orchestrator.bootstrap.model_names import name_in_records, require_name
 from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.robophd.data import by_database, view_of
 from orchestrator.bootstrap.robophd.header import read_header, require_same, split_seed
 from orchestrator.bootstrap.robophd.ports import JournalJudge, SharedDatabases
 from orchestrator.bootstrap.robophd.running import UNCHANGED, Watch
-from orchestrator.bootstrap.robophd.site import Site, evaluable_questions, open_site
+from orchestrator.bootstrap.robophd.site import Site, evaluable_questions, evolution_models, open_site
 from orchestrator.bootstrap.runs import find_run, run_store
 from orchestrator.bootstrap.sql.choices import SqlBudget
 from orchestrator.bootstrap.sql.databases import compare_digests
 from orchestrator.domain.agent_packages import AgentPackage
 from orchestrator.domain.budgets import Budget
 from orchestrator.domain.conversation import Usage
+from orchestrator.domain.model_access import ModelAccess, ModelRole
 from orchestrator.domain.policies import Purpose
 from orchestrator.domain.records import to_record
 from orchestrator.errors import RunStateError
@@ -53,6 +55,8 @@ class FinalRequest:
     """Answer models; empty: the run's."""
     budget: SqlBudget = NO_CEILING
     """Of everything that is scored together; what an interrupted call has answered counts again."""
+    given: GivenAccess = NOTHING_GIVEN
+    """What is said anew about models."""
 
 
 def final_key(package: str, model: str) -> str:
@@ -95,16 +99,38 @@ def score_final(
         header, choices, settings, earlier = read_header(run_id, journal)
         champion = _champion(run_id, journal)
         packages = tuple(dict.fromkeys(request.packages or (champion, *header["initial"])))
-        models = tuple(dict.fromkeys(find_model(one).name for one in request.models or (header["models"]["answerer"],)))
+        before = access_in_force(journal, choices.access)
+        access = request.given.over(before)
+        models = _models(request.models or (header["models"]["answerer"],), access)
         members = {package: load_member(package, journal).package for package in packages}
         wanted = [(package, model) for model in models for package in packages]
         missing = [one for one in wanted if journal.get(final_key(*one)) is None]
         if missing:
-            seed = split_seed(settings, earlier)
-            with open_site(
-                places, choices, settings, run_id=run_id, token=watch.token, note=watch.note, split_seed=seed
-            ) as site:
+            with (
+                evolution_models(
+                    places,
+                    choices,
+                    access=access,
+                    wanted=[(ModelRole.ANSWERER, model) for model in dict.fromkeys(model for _, model in missing)],
+                    in_usd=request.budget.usd is not None,
+                    token=watch.token,
+                    note=watch.note,
+                    context_tokens=header.get("context_tokens", {}),
+                    said=request.given,
+                ) as found,
+                open_site(
+                    places,
+                    choices,
+                    settings,
+                    run_id=run_id,
+                    token=watch.token,
+                    note=watch.note,
+                    models=found.find,
+                    split_seed=split_seed(settings, earlier),
+                ) as site,
+            ):
                 require_same(header, site.conditions)
+                record_access(journal, before, access)
                 ledger = _ledger(request.budget)
                 finals = _Finals(site, run_id, journal, watch, ledger=ledger, own_model=header["models"]["answerer"])
                 for package, model in missing:
@@ -112,6 +138,13 @@ def score_final(
         for one in wanted:
             on_score(journal.get(final_key(*one)) or {})
     return run_id
+
+
+def _models(names: Sequence[str], access: ModelAccess) -> tuple[str, ...]:
+    """Models as records name them, each once."""
+    for name in names:
+        require_name(name, access)
+    return tuple(dict.fromkeys(map(name_in_records, names)))
 
 
 def _champion(run_id: str, journal: Journal) -> str:
@@ -161,7 +194,7 @@ class _Finals:
         self._journal.put(final_key(label, model_name), {"package": label, **_record(scored, model_name)})
 
     def _scorer(self, model_name: str) -> Scorer:
-        model, sandbox = find_model(model_name), self._site.place.sandbox
+        model, sandbox = self._site.models(model_name, ModelRole.ANSWERER), self._site.place.sandbox
         ports = RunPorts(
             evolver=model,
             answerer=model,

@@ -67,6 +67,7 @@ class _Header(_Recorded):
     images: dict[str, str]
     databases: dict[str, _Database]
     questions: list[Annotated[list[str], Field(min_length=3, max_length=3)]]
+    context_tokens: dict[str, int] = {}
 
 
 def conditions_of(

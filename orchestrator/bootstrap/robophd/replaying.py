@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
-from orchestrator.bootstrap.models import find_model
+from orchestrator.bootstrap.model_choices import access_in_force
+from orchestrator.bootstrap.models import Models
 from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.robophd.choices import EvolveChoices
 from orchestrator.bootstrap.robophd.data import EvolveData, data_view, load_evolve_data
@@ -25,21 +27,23 @@ from orchestrator.bootstrap.sql.data import view_of
 from orchestrator.domain.agent_packages import AgentPackage
 from orchestrator.domain.budgets import Budget, LedgerSnapshot
 from orchestrator.domain.data_access import Access
+from orchestrator.domain.model_access import ModelRole
 from orchestrator.domain.policies import Policy, Purpose
 from orchestrator.domain.sql import Description, QueryResult, Question
 from orchestrator.domain.tool_runs import ToolRun
 from orchestrator.errors import RunStateError
 from orchestrator.evaluation.sql_judge import GOLD, SqlJudge, Standing, read_gold
+from orchestrator.llm.unasked import UnaskedModel
 from orchestrator.methods.robophd.members import load_members
 from orchestrator.methods.robophd.ports import RunPorts
 from orchestrator.methods.robophd.results import RunResult
 from orchestrator.methods.robophd.run import RUN_END, run_robophd
-from orchestrator.ports import Database, Journal
+from orchestrator.ports import Database, Journal, LanguageModel
 from orchestrator.runtime.ledger import Ledger
 from orchestrator.search.replay import Mode
 from orchestrator.search.sampling import DatabaseSplit
 
-_REQUEST = re.compile(r".*/request/\d+")
+_REQUEST = re.compile(r"(?P<base>.*)/request/\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +88,13 @@ def replay_evolution(places: Places, name: str, watch: Watch) -> Replayed:
         recorded = _Recorded(journal)
         ledger = Ledger(Budget(usd=choices.budget.usd, tokens=choices.budget.tokens))
         evaluable = [one for one in data.of((*split.evolve, *split.select)) if _is_evaluable(journal, one)]
+        models = _stand_ins(choices, header, journal, policy, watch)
         try:
             result = run_robophd(
                 settings=settings,
                 data=data_view(evaluable, split),
                 initial=recorded_packages(header, journal),
-                ports=_ports(choices, header, policy, data, evaluable, recorded, ledger, watch),
+                ports=_ports(models, header, policy, data, evaluable, recorded, ledger, watch),
                 earlier=earlier,
             )
             _require_same_results(result, ledger.snapshot(), journal, unchanged)
@@ -107,7 +112,8 @@ class _Recorded:
 
     def get(self, key: str) -> Mapping[str, Any] | None:
         found = self._journal.get(key)
-        if found is None and _REQUEST.fullmatch(key):
+        asked = None if found is not None else _REQUEST.fullmatch(key)
+        if asked is not None and self._journal.get(asked["base"]) is None:  # what has an outcome is only looked up
             self.missing = key
         return found
 
@@ -167,8 +173,23 @@ class _NoTools:
         raise RunStateError(msg)
 
 
+def _stand_ins(
+    choices: EvolveChoices, header: Mapping[str, Any], journal: Journal, policy: Policy, watch: Watch
+) -> tuple[LanguageModel, LanguageModel]:
+    """Evolver and answerer; nobody is asked, so neither key nor server is needed."""
+    models = Models(
+        access_in_force(journal, choices.access),
+        policy.models,
+        token=watch.token,
+        note=watch.note,
+        context_tokens=header.get("context_tokens", {}),
+        unasked=partial(UnaskedModel, is_priced=choices.budget.usd is not None),
+    )
+    return models.find(choices.evolver, ModelRole.EVOLVER), models.find(choices.answerer, ModelRole.ANSWERER)
+
+
 def _ports(
-    choices: EvolveChoices,
+    models: tuple[LanguageModel, LanguageModel],
     header: Mapping[str, Any],
     policy: Policy,
     data: EvolveData,
@@ -179,8 +200,8 @@ def _ports(
 ) -> RunPorts:
     judge = SqlJudge(journal, dataset=data.digest)
     return RunPorts(
-        evolver=find_model(choices.evolver),
-        answerer=find_model(choices.answerer),
+        evolver=models[0],
+        answerer=models[1],
         tools=_NoTools(),
         tool_limits=policy.purposes[Purpose.TOOL].limits,
         databases=_NoDatabases(header),

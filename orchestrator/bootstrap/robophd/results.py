@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from orchestrator.bootstrap.pauses import pause_of
 from orchestrator.bootstrap.robophd.choices import EvolveChoices
 from orchestrator.bootstrap.robophd.final import PREFIX
 from orchestrator.bootstrap.robophd.header import read_header
@@ -22,6 +23,7 @@ from orchestrator.bootstrap.robophd.records import (
     read,
     sound,
 )
+from orchestrator.bootstrap.spending import read_ledger
 from orchestrator.domain.conversation import Reply, Usage
 from orchestrator.domain.records import from_record
 from orchestrator.evaluation.sql_judge import GOLD, Gold, Standing, read_gold
@@ -39,6 +41,7 @@ from orchestrator.methods.robophd.standings import (
 from orchestrator.ports import Journal
 from orchestrator.search.bradley_terry import Estimate, QuestionOutcome, fit
 from orchestrator.search.paired import PairedDifference, paired_difference
+from orchestrator.search.spending import Spending
 from orchestrator.search.streams import stream
 
 _ROLES = {"it": "evolver", "hybrid": "hybrid", "answer": "answerer"}
@@ -132,6 +135,10 @@ class EvolutionResults:
     spent: Mapping[str, tuple[int, Usage]]
     """Role to (requests, usage), from the replies that were recorded; lost calls are only in a live ledger. `final` is
     all that was asked on the final databases, whatever the role."""
+    ledger: tuple[Spending, ...]
+    """By role and model, on all databases together."""
+    pause: str | None
+    """Why it is paused; None: it is not."""
 
     @property
     def standings(self) -> dict[str, int]:
@@ -201,6 +208,8 @@ def _results(
         ending=None if end is None else end.ending,
         finals=_finals(journal),
         spent=_spent(journal, header),
+        ledger=read_ledger(journal),
+        pause=pause_of(journal),
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from orchestrator.bootstrap.bench import containers_of
 from orchestrator.bootstrap.ledger import RememberingLedger
-from orchestrator.bootstrap.models import find_model
+from orchestrator.bootstrap.model_choices import NOTHING_GIVEN, GivenAccess, access_in_force, record_access
+from orchestrator.bootstrap.pauses import pausing
 from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.robophd.choices import EvolveChoices
 from orchestrator.bootstrap.robophd.copying import complete_copy
@@ -16,7 +17,14 @@ from orchestrator.bootstrap.robophd.data import data_view
 from orchestrator.bootstrap.robophd.header import Earlier, evolution_header, read_header, require_same, split_seed
 from orchestrator.bootstrap.robophd.packages import initial_packages
 from orchestrator.bootstrap.robophd.ports import JournalJudge, SharedDatabases
-from orchestrator.bootstrap.robophd.site import BEFORE, FindModel, Site, evaluable_questions, open_site
+from orchestrator.bootstrap.robophd.site import (
+    BEFORE,
+    FindModel,
+    Site,
+    evaluable_questions,
+    evolution_models,
+    open_site,
+)
 from orchestrator.bootstrap.runs import find_run, new_run, run_store
 from orchestrator.bootstrap.sql.databases import compare_digests
 from orchestrator.domain.agent_packages import AgentPackage
@@ -81,7 +89,7 @@ class Ended:
 
 
 def begin_evolution(
-    places: Places, choices: EvolveChoices, settings: Settings, watch: Watch, models: FindModel = find_model
+    places: Places, choices: EvolveChoices, settings: Settings, watch: Watch, models: FindModel | None = None
 ) -> Ended:
     """An evolution from its beginning.
 
@@ -90,21 +98,40 @@ def begin_evolution(
         choices: What was asked for.
         settings: Of the method.
         watch: Of the caller.
-        models: Finds models by name.
+        models: Finds models by name and role; None: those that the choices name.
 
     Raises:
         EvolvariumError: See the exception tree; once `on_start` was called, the run is kept and can be resumed, unless
             it failed before anything was recorded of it.
     """
     packages = initial_packages(choices.packages)
-    opening = open_site(places, choices, settings, run_id=BEFORE, token=watch.token, note=watch.note, models=models)
-    with opening as site, new_run(run_store(places)) as (run_id, journal):
+    with (
+        evolution_models(
+            places,
+            choices,
+            access=choices.access,
+            wanted=choices.wanted,
+            in_usd=choices.budget.usd is not None,
+            token=watch.token,
+            note=watch.note,
+        ) as found,
+        open_site(
+            places, choices, settings, run_id=BEFORE, token=watch.token, note=watch.note, models=models or found.find
+        ) as site,
+        new_run(run_store(places)) as (run_id, journal),
+    ):
         journal.put(RUN, header_of_run(site, packages, ()))
         return performed(site, packages, (), run_id, journal, watch)
 
 
-def resume_evolution(places: Places, name: str, watch: Watch) -> Ended:
+def resume_evolution(places: Places, name: str, watch: Watch, given: GivenAccess = NOTHING_GIVEN) -> Ended:
     """Continue an evolution where its journal ends; one that has ended needs nothing.
+
+    Args:
+        places: Hold the home.
+        name: Of the run.
+        watch: Of the caller.
+        given: What is said anew about its models.
 
     Raises:
         RunStateError: There is no such run, it is in use, or data, policy or images have changed.
@@ -119,11 +146,33 @@ def resume_evolution(places: Places, name: str, watch: Watch) -> Ended:
             return Ended(run_id=run_id, result=None, spent=None, refusal=None, containers_left=containers_of(run_id))
         complete_copy(store, choices.branch, journal)
         packages = recorded_packages(header, journal) or initial_packages(choices.packages)
-        seed = split_seed(settings, earlier)
-        with open_site(
-            places, choices, settings, run_id=run_id, token=watch.token, note=watch.note, split_seed=seed
-        ) as site:
+        before = access_in_force(journal, choices.access)
+        access = given.over(before)
+        with (
+            evolution_models(
+                places,
+                choices,
+                access=access,
+                wanted=choices.wanted,
+                in_usd=choices.budget.usd is not None,
+                token=watch.token,
+                note=watch.note,
+                context_tokens=header.get("context_tokens", {}),
+                said=given,
+            ) as models,
+            open_site(
+                places,
+                choices,
+                settings,
+                run_id=run_id,
+                token=watch.token,
+                note=watch.note,
+                models=models.find,
+                split_seed=split_seed(settings, earlier),
+            ) as site,
+        ):
             require_same(header, site.conditions)
+            record_access(journal, before, access)
             return performed(site, packages, earlier, run_id, journal, watch)
 
 
@@ -142,7 +191,11 @@ def header_of_run(site: Site, packages: Mapping[str, AgentPackage], earlier: Ear
         earlier: Of a branch.
     """
     method = run_record(site.settings, packages, evolver=site.evolver.name, answerer=site.answerer.name)
-    return evolution_header(method, site.choices, site.data, site.conditions, earlier)
+    contexts = {model.name: model.context_tokens for model in (site.evolver, site.answerer)}
+    return {
+        **evolution_header(method, site.choices, site.data, site.conditions, earlier),
+        "context_tokens": contexts,
+    }
 
 
 def performed(
@@ -182,25 +235,26 @@ def performed(
     _require_both(data, site.split, run_id)
     ledger = RememberingLedger(Budget(usd=site.choices.budget.usd, tokens=site.choices.budget.tokens))
     sandbox = site.place.sandbox
-    result = run_robophd(
-        settings=site.settings,
-        data=data,
-        initial=packages,
-        ports=RunPorts(
-            evolver=site.evolver,
-            answerer=site.answerer,
-            tools=SandboxDatabaseTools(sandbox, run_id=run_id),
-            tool_limits=sandbox.policy.purposes[Purpose.TOOL].limits,
-            databases=SharedDatabases(site.place),
-            judge=JournalJudge(judge, journal, {question.id: question for question in evaluable}),
-            journal=journal,
-            ledger=ledger,
-            cancel=watch.token,
-            workers=site.place.workers,
-            on_event=watch.on_event,
-        ),
-        earlier=earlier,
-    )
+    with pausing(journal):
+        result = run_robophd(
+            settings=site.settings,
+            data=data,
+            initial=packages,
+            ports=RunPorts(
+                evolver=site.evolver,
+                answerer=site.answerer,
+                tools=SandboxDatabaseTools(sandbox, run_id=run_id),
+                tool_limits=sandbox.policy.purposes[Purpose.TOOL].limits,
+                databases=SharedDatabases(site.place),
+                judge=JournalJudge(judge, journal, {question.id: question for question in evaluable}),
+                journal=journal,
+                ledger=ledger,
+                cancel=watch.token,
+                workers=site.place.workers,
+                on_event=watch.on_event,
+            ),
+            earlier=earlier,
+        )
     watch.note("comparing the databases with what they were")
     compare_digests(site.place, site.conditions["databases"])
     spent = ledger.snapshot()

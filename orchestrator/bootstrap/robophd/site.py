@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from orchestrator.bootstrap.bench import open_bench, stops_as_cancelled
 from orchestrator.bootstrap.header import policy_record
-from orchestrator.bootstrap.models import find_model
+from orchestrator.bootstrap.model_checks import Said
+from orchestrator.bootstrap.models import Models, Wanted, ready_models
 from orchestrator.bootstrap.places import Places, writable_home
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.bootstrap.robophd.choices import EvolveChoices
@@ -18,7 +20,8 @@ from orchestrator.bootstrap.robophd.data import EvolveData, load_evolve_data
 from orchestrator.bootstrap.robophd.header import conditions_of
 from orchestrator.bootstrap.sql.databases import Place, examine
 from orchestrator.bootstrap.sql.gold import run_gold
-from orchestrator.bootstrap.sql.running import shorter_limits, some
+from orchestrator.bootstrap.sql.notices import shorter_limits, some
+from orchestrator.domain.model_access import ModelAccess, ModelRole
 from orchestrator.domain.policies import Policy, Purpose
 from orchestrator.domain.sql import Question
 from orchestrator.errors import InputError, PolicyError
@@ -31,7 +34,8 @@ from orchestrator.search.sampling import DatabaseSplit
 
 PURPOSES = (Purpose.SQL, Purpose.DERIVE, Purpose.IMPORT, Purpose.TOOL)
 """Without any of them an evolution could not come to its end."""
-FindModel = Callable[[str], LanguageModel]
+FindModel = Callable[[str, ModelRole], LanguageModel]
+"""From a name and a role to the model."""
 BEFORE = "before-run"
 """Labels what is done before a run has an id."""
 
@@ -45,12 +49,21 @@ class Site:
     data: EvolveData
     split: DatabaseSplit
     place: Place
-    evolver: LanguageModel
-    answerer: LanguageModel
+    models: FindModel
     conditions: Mapping[str, Any]
     """What a resumed run must find as it was."""
     seed: int
     """That dealt out the databases and seeds every answer: of a branch, that of the first run it comes from."""
+
+    @property
+    def evolver(self) -> LanguageModel:
+        """Makes packages."""
+        return self.models(self.choices.evolver, ModelRole.EVOLVER)
+
+    @property
+    def answerer(self) -> LanguageModel:
+        """Answers questions."""
+        return self.models(self.choices.answerer, ModelRole.ANSWERER)
 
     def of_run(self, run_id: str) -> Site:
         """The same, with what is opened from now on labelled by a run."""
@@ -59,6 +72,35 @@ class Site:
     def only(self, databases: Sequence[str]) -> Place:
         """The place with some of the databases."""
         return replace(self.place, paths={name: self.place.paths[name] for name in databases})
+
+
+def evolution_models(  # noqa: PLR0913 - as `ready_models`
+    places: Places,
+    choices: EvolveChoices,
+    *,
+    access: ModelAccess,
+    wanted: Wanted,
+    in_usd: bool,
+    token: CancelToken,
+    note: Callable[[str], None],
+    context_tokens: Mapping[str, int] = MappingProxyType({}),
+    said: Said | None = None,
+) -> AbstractContextManager[Models]:
+    """The models of an evolution, ready to be asked under its policy; the arguments are those of `ready_models`.
+
+    Raises:
+        EvolvariumError: As `required_policy`; within the block as `ready_models`.
+    """
+    return ready_models(
+        access,
+        required_policy(places, choices),
+        wanted,
+        in_usd=in_usd,
+        token=token,
+        note=note,
+        context_tokens=context_tokens,
+        said=said,
+    )
 
 
 @contextmanager
@@ -70,8 +112,8 @@ def open_site(
     run_id: str,
     token: CancelToken,
     note: Callable[[str], None],
+    models: FindModel,
     split_seed: int | None = None,
-    models: FindModel = find_model,
 ) -> Iterator[Site]:
     """Sandbox, data and imported databases; an operator's stop always comes out as `Cancelled`.
 
@@ -82,14 +124,13 @@ def open_site(
         run_id: Labels containers.
         token: Of the caller.
         note: Told what takes a while, and what may be other than it was meant.
+        models: Finds models by name and role.
         split_seed: Dealt out the databases, if another seed than that of the settings did, as of a branch.
-        models: Finds models by name.
 
     Raises:
         InputError: A database is there twice, or there are too few.
-        EvolvariumError: As `find_model`, `required_policy`, `open_bench`, `load_evolve_data` and `DatabaseStore.open`.
+        EvolvariumError: As `required_policy`, `open_bench`, `load_evolve_data` and `DatabaseStore.open`.
     """
-    evolver, answerer = models(choices.evolver), models(choices.answerer)
     policy = required_policy(places, choices)
     data = load_evolve_data(choices)
     seed = settings.seed if split_seed is None else split_seed
@@ -117,8 +158,7 @@ def open_site(
             data=data,
             split=split,
             place=place,
-            evolver=evolver,
-            answerer=answerer,
+            models=models,
             conditions=conditions,
             seed=seed,
         )

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.bootstrap.model_choices import NOTHING_GIVEN, GivenAccess
 from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.sql.choices import BenchChoices
 from orchestrator.bootstrap.sql.configurations import Configuration
@@ -52,8 +53,14 @@ def begin_bench(places: Places, choices: BenchChoices, settings: Settings, watch
     return begin(places, [(data, choices)], settings, watch, header=header, perform=_performer(watch))
 
 
-def resume_bench(places: Places, name: str, watch: Watch[Begun]) -> Ended:
+def resume_bench(places: Places, name: str, watch: Watch[Begun], given: GivenAccess = NOTHING_GIVEN) -> Ended:
     """Continue a bench where its journal ends; one that has ended needs nothing.
+
+    Args:
+        places: Hold the home.
+        name: Of the run.
+        watch: Of the caller.
+        given: What is said anew about its models.
 
     Raises:
         EvolvariumError: As `running.go_on`.
@@ -64,11 +71,13 @@ def resume_bench(places: Places, name: str, watch: Watch[Begun]) -> Ended:
         return Recorded(
             measured=lambda: [(load_data(choices), choices)],
             settings=settings,
+            choices=choices,
+            context_tokens=header.get("context_tokens", {}),
             require_same=lambda opened: require_same(header, opened[0].conditions),
             perform=_performer(watch),
         )
 
-    return go_on(places, name, watch, read)
+    return go_on(places, name, watch, read, given)
 
 
 def _performer(watch: Watch[Begun]) -> Perform:

@@ -10,8 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from orchestrator.bootstrap.model_choices import NO_ACCESS, RecordedAccess
+from orchestrator.bootstrap.models import Wanted
 from orchestrator.bootstrap.sql.outcomes import Method
 from orchestrator.domain.budgets import Budget
+from orchestrator.domain.model_access import ModelRole
 from orchestrator.domain.policies import Runtime
 from orchestrator.errors import InputError
 from orchestrator.methods.evosql import Settings
@@ -81,6 +84,8 @@ class CommonChoices(BaseModel):
     """CPU time of a predicted query, at most what the policy's data rule grants."""
     budget: SqlBudget = SqlBudget()
     """Of the whole run."""
+    access: RecordedAccess = NO_ACCESS
+    """Where its models are, and what they cost."""
     workers: Annotated[int, Field(ge=1, le=256)] | None = None
     """Questions at once; None: one per processor of the machine."""
 
@@ -88,6 +93,11 @@ class CommonChoices(BaseModel):
     def critic(self) -> str:
         """Name of the critic's model."""
         return self.critic_model or self.model
+
+    @property
+    def wanted(self) -> Wanted:
+        """The models that are asked."""
+        return [(ModelRole.GENERATOR, self.model), (ModelRole.CRITIC, self.critic)]
 
 
 class BenchChoices(CommonChoices):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -68,6 +69,7 @@ class _Header(_Recorded):
     versions: dict[str, str]
     questions: list[Annotated[list[str], Field(min_length=3, max_length=3)]]
     texts: str | None = None
+    context_tokens: dict[str, int] = {}
 
 
 def bench_header(
@@ -101,6 +103,7 @@ def conditions_of(
     in_force: Mapping[str, Any],
     prompts: Mapping[str, Any],
     models: Mapping[str, str],
+    context_tokens: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """What a resumed bench must find as it was.
 
@@ -110,6 +113,7 @@ def conditions_of(
         in_force: From `policy_record`.
         prompts: From `prompts_record`.
         models: Role to name.
+        context_tokens: Of the models, by name: a resumed run goes on with it, whatever is said of them then.
     """
     ids = [[question.id, question.database] for question in data.questions]
     return {
@@ -123,6 +127,7 @@ def conditions_of(
         "databases": dict(databases),
         "prompts": dict(prompts),
         "models": dict(models),
+        "context_tokens": dict(context_tokens),
         **in_force,
     }
 

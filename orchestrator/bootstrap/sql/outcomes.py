@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
 
-from orchestrator.domain.conversation import Usage
+from orchestrator.domain.conversation import Rare, Usage
 from orchestrator.errors import RunStateError
 from orchestrator.evaluation.sql_judge import Flag, Metric
 from orchestrator.methods.evosql.calls import Call, Phase
@@ -45,8 +46,10 @@ class CallRecord(_Record):
     phase: Phase
     round: Annotated[int, Field(ge=0)]
     input: Annotated[int, Field(ge=0)]
-    """Tokens; input without what was cached."""
+    """Tokens; input without what was read from a cache or written into one."""
     cached: Annotated[int, Field(ge=0)]
+    written: Annotated[Rare[int], Field(ge=0)] = 0
+    """Input that was written into a cache."""
     output: Annotated[int, Field(ge=0)]
 
     @classmethod
@@ -58,12 +61,19 @@ class CallRecord(_Record):
             round=call.round,
             input=usage.input_tokens,
             cached=usage.cached_input_tokens,
+            written=usage.cache_write_tokens,
             output=usage.output_tokens,
         )
 
     def call(self) -> Call:
         """As the method's accounting takes it; what it cost in money is not kept here."""
-        usage = Usage(input_tokens=self.input, cached_input_tokens=self.cached, output_tokens=self.output, usd=None)
+        usage = Usage(
+            input_tokens=self.input,
+            cached_input_tokens=self.cached,
+            cache_write_tokens=self.written,
+            output_tokens=self.output,
+            usd=None,
+        )
         return Call(phase=self.phase, round=self.round, usage=usage)
 
 
@@ -100,11 +110,25 @@ class SpentRecord(_Record):
     requests: Annotated[int, Field(ge=0)]
     input_tokens: Annotated[int, Field(ge=0)]
     cached_input_tokens: Annotated[int, Field(ge=0)]
+    cache_write_tokens: Annotated[Rare[int], Field(ge=0)] = 0
     output_tokens: Annotated[int, Field(ge=0)]
+    reasoning_tokens: Annotated[Rare[int], Field(ge=0)] = 0
     usd: str | None
     """A decimal number; None: unknown."""
     lost: Annotated[int, Field(ge=0)]
     """Calls in flight when a process ended, charged at their worst case."""
+
+    @property
+    def usage(self) -> Usage:
+        """All of it together."""
+        return Usage(
+            input_tokens=self.input_tokens,
+            cached_input_tokens=self.cached_input_tokens,
+            cache_write_tokens=self.cache_write_tokens,
+            output_tokens=self.output_tokens,
+            reasoning_tokens=self.reasoning_tokens,
+            usd=None if self.usd is None else Decimal(self.usd),
+        )
 
 
 class Outcome(_Record):

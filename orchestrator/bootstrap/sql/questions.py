@@ -244,7 +244,9 @@ class _Task:
             requests=snapshot.spent.requests,
             input_tokens=usage.input_tokens,
             cached_input_tokens=usage.cached_input_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
             output_tokens=usage.output_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
             usd=None if usage.usd is None else str(usage.usd),
             lost=snapshot.lost_count,
         )

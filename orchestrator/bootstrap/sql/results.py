@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
+from orchestrator.bootstrap.pauses import pause_of
 from orchestrator.bootstrap.sql.choices import BenchChoices
 from orchestrator.bootstrap.sql.header import read_header
 from orchestrator.bootstrap.sql.outcomes import RECORD, Method, Outcome, outcome_of
@@ -49,6 +49,8 @@ class BenchView:
     settings: Settings
     questions: Sequence[Measured]
     has_ended: bool
+    pause: str | None
+    """Why it is paused; None: it is not."""
 
     @property
     def evaluable(self) -> list[Measured]:
@@ -107,16 +109,11 @@ class BenchView:
     def spent(self) -> tuple[Usage, int, int]:
         """(usage, requests, calls lost in crashes) of all methods on all questions together."""
         spent = [outcome.spent for outcome in self.outcomes]
-        usages = [
-            Usage(
-                input_tokens=one.input_tokens,
-                cached_input_tokens=one.cached_input_tokens,
-                output_tokens=one.output_tokens,
-                usd=None if one.usd is None else Decimal(one.usd),
-            )
-            for one in spent
-        ]
-        return sum(usages, Usage()), sum(one.requests for one in spent), sum(one.lost for one in spent)
+        return (
+            sum((one.usage for one in spent), Usage()),
+            sum(one.requests for one in spent),
+            sum(one.lost for one in spent),
+        )
 
 
 def read_bench(run_id: str, journal: Journal) -> BenchView:
@@ -147,4 +144,5 @@ def read_bench(run_id: str, journal: Journal) -> BenchView:
             for key, name, database in listed
         ],
         has_ended=journal.get(END_KEY) is not None,
+        pause=pause_of(journal),
     )

@@ -6,20 +6,26 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from orchestrator.bootstrap.bench import containers_of, open_bench, stops_as_cancelled
 from orchestrator.bootstrap.header import policy_record
-from orchestrator.bootstrap.models import find_model
+from orchestrator.bootstrap.model_checks import Said
+from orchestrator.bootstrap.model_choices import NOTHING_GIVEN, GivenAccess, access_in_force, record_access
+from orchestrator.bootstrap.models import ready_models
+from orchestrator.bootstrap.pauses import pausing
 from orchestrator.bootstrap.places import Places, writable_home
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.bootstrap.runs import find_run, new_run, run_store
-from orchestrator.bootstrap.sql.choices import BenchChoices
+from orchestrator.bootstrap.sql.choices import BenchChoices, CommonChoices
 from orchestrator.bootstrap.sql.data import BenchData
-from orchestrator.bootstrap.sql.databases import GOLD_FACTOR, Place, compare_digests, examine, predicted_seconds
+from orchestrator.bootstrap.sql.databases import Place, compare_digests, examine
 from orchestrator.bootstrap.sql.header import conditions_of
+from orchestrator.bootstrap.sql.notices import shorter_limits, some
 from orchestrator.bootstrap.sql.outcomes import Outcome
 from orchestrator.bootstrap.sql.prompts import SchemaTexts, prompts_record, schema_characters
+from orchestrator.domain.model_access import ModelAccess, ModelRole
 from orchestrator.domain.policies import Purpose
 from orchestrator.evaluation.databases import DatabaseStore, SandboxDatabase
 from orchestrator.methods.evosql import Progress, Settings
@@ -33,7 +39,6 @@ Measured = Sequence[tuple[BenchData, BenchChoices]]
 _PURPOSES = (Purpose.SQL, Purpose.DERIVE, Purpose.IMPORT)
 _BEFORE = "before-run"
 """Labels what is done before a run has an id."""
-_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +100,9 @@ class Recorded:
 
     measured: Callable[[], Measured]
     settings: Settings
+    choices: CommonChoices
+    context_tokens: Mapping[str, int]
+    """Of its models, by name."""
     require_same: Callable[[Sequence[Opened]], None]
     """Raises RunStateError where conditions have changed."""
     perform: Perform
@@ -123,7 +131,7 @@ def begin(
         EvolvariumError: See the exception tree; once `on_start` was called, the run is kept and can be resumed, unless
             it failed before anything was recorded of it.
     """
-    with _opened(places, measured, settings, watch, _BEFORE) as opened:
+    with _opened(places, measured, settings, watch, measured[0][1].access) as opened:
         return start(places, opened, watch, header=header, perform=perform)
 
 
@@ -141,7 +149,13 @@ def start(
         return _performed(opened, run_id, journal, watch, perform)
 
 
-def go_on(places: Places, name: str, watch: Watch[BegunT], read: Callable[[str, Journal], Recorded]) -> Ended:
+def go_on(
+    places: Places,
+    name: str,
+    watch: Watch[BegunT],
+    read: Callable[[str, Journal], Recorded],
+    given: GivenAccess = NOTHING_GIVEN,
+) -> Ended:
     """Continue a measurement where its journal ends; one that has ended needs nothing.
 
     Args:
@@ -149,6 +163,7 @@ def go_on(places: Places, name: str, watch: Watch[BegunT], read: Callable[[str, 
         name: Of the run.
         watch: Of the caller.
         read: Reads the record `run`.
+        given: What is said anew about its models.
 
     Raises:
         RunStateError: There is no such run, it is in use, or the data, policy, images, prompts or models have changed.
@@ -160,8 +175,13 @@ def go_on(places: Places, name: str, watch: Watch[BegunT], read: Callable[[str, 
         if journal.get(END_KEY) is not None:
             watch.note(f"run {run_id} is done already")
             return Ended(run_id=run_id, containers_left=containers_of(run_id))
-        with _opened(places, recorded.measured(), recorded.settings, watch, run_id) as opened:
+        before = access_in_force(journal, recorded.choices.access)
+        access = given.over(before)
+        with _opened(
+            places, recorded.measured(), recorded.settings, watch, access, recorded.context_tokens, run_id, given
+        ) as opened:
             recorded.require_same(opened)
+            record_access(journal, before, access)
             return _performed(opened, run_id, journal, watch, recorded.perform)
 
 
@@ -169,7 +189,8 @@ def _performed(
     opened: Sequence[Opened], run_id: str, journal: Journal, watch: Watch[BegunT], perform: Perform
 ) -> Ended:
     mine = [replace(one, place=replace(one.place, run_id=run_id)) for one in opened]
-    end = perform(mine, run_id, journal)
+    with pausing(journal):
+        end = perform(mine, run_id, journal)
     watch.note("comparing the databases with what they were")
     for one in mine:
         compare_digests(one.place, one.conditions["databases"])
@@ -181,17 +202,35 @@ def _performed(
 
 @contextmanager
 def _opened(
-    places: Places, measured: Measured, settings: Settings, watch: Watch[BegunT], run_id: str
+    places: Places,
+    measured: Measured,
+    settings: Settings,
+    watch: Watch[BegunT],
+    access: ModelAccess,
+    context_tokens: Mapping[str, int] = MappingProxyType({}),
+    run_id: str = _BEFORE,
+    said: Said | None = None,
 ) -> Iterator[list[Opened]]:
     """Sandbox, models and imported databases; an operator's stop always comes out as `Cancelled`.
 
     Raises:
-        EvolvariumError: As `find_model`, `find_policy`, `open_bench` and `DatabaseStore.open`.
+        EvolvariumError: As `find_policy`, `ready_models`, `open_bench` and `DatabaseStore.open`.
     """
     choices, token = measured[0][1], watch.token
-    generator, critic = find_model(choices.model), find_model(choices.critic)
     policy = find_policy(places, choices.policy, choices.runtime)
-    with stops_as_cancelled(token), open_bench(places, policy, token, watch.note) as bench:
+    opening = ready_models(
+        access,
+        policy,
+        choices.wanted,
+        in_usd=choices.budget.usd is not None,
+        token=token,
+        note=watch.note,
+        context_tokens=context_tokens,
+        said=said,
+    )
+    with stops_as_cancelled(token), opening as models, open_bench(places, policy, token, watch.note) as bench:
+        generator = models.find(choices.model, ModelRole.GENERATOR)
+        critic = models.find(choices.critic, ModelRole.CRITIC)
         store = DatabaseStore(bench.sandbox, home=writable_home(places), image_digest=bench.images.digest)
         in_force = policy_record(policy, bench.images.digest, _PURPOSES)
         found = []
@@ -206,6 +245,7 @@ def _opened(
                 in_force=in_force,
                 prompts=prompts_record(schema_characters(generator, critic)),
                 models={"generator": generator.name, "critic": critic.name},
+                context_tokens={model.name: model.context_tokens for model in (generator, critic)},
             )
             one = Opened(
                 data=data,
@@ -218,33 +258,6 @@ def _opened(
             )
             found.append(one)
         yield found
-
-
-def shorter_limits(place: Place) -> list[str]:
-    """Where predicted queries get less computing time than was asked for, a line for each limit."""
-    policy, asked = place.sandbox.policy, place.query_seconds
-    shorter: dict[float, list[str]] = {}
-    for name in place.paths:
-        granted = predicted_seconds(policy, name, asked)
-        if granted < asked:
-            shorter.setdefault(granted, []).append(name)
-    return [
-        f"predicted queries of {few(names)} get {granted:g} s of computing, not the {asked:g} s of --query-seconds: at "
-        f"most half of the {GOLD_FACTOR * granted:g} s that policy {policy.name} grants, which gold queries get"
-        for granted, names in shorter.items()
-    ]
-
-
-def few(names: Sequence[str]) -> str:
-    """Names in words, the first of many."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
-def some(lines: Sequence[str]) -> list[str]:
-    """The first of many lines, and how many more there are."""
-    more = [f"and {len(lines) - _SHOWN} more like these"] if len(lines) > _SHOWN else []
-    return [*lines[:_SHOWN], *more]
 
 
 def _place(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.bootstrap.model_choices import NOTHING_GIVEN, GivenAccess
 from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.sql.configurations import Configuration
 from orchestrator.bootstrap.sql.data import view_of
@@ -80,8 +81,14 @@ def begin_sweep(places: Places, file: SweepFile, choices: SweepChoices, watch: W
     return begin(places, load_all(file, choices), file.settings, watch, header=header, perform=perform)
 
 
-def resume_sweep(places: Places, name: str, watch: Watch[SweepBegun]) -> Ended:
+def resume_sweep(places: Places, name: str, watch: Watch[SweepBegun], given: GivenAccess = NOTHING_GIVEN) -> Ended:
     """Continue a sweep where its journal ends; one that has ended needs nothing.
+
+    Args:
+        places: Hold the home.
+        name: Of the run.
+        watch: Of the caller.
+        given: What is said anew about its models.
 
     Raises:
         EvolvariumError: As `running.go_on`.
@@ -92,11 +99,13 @@ def resume_sweep(places: Places, name: str, watch: Watch[SweepBegun]) -> Ended:
         return Recorded(
             measured=lambda: load_all(header.file, header.choices),
             settings=header.file.settings,
+            choices=header.choices,
+            context_tokens=header.conditions[0].get("context_tokens", {}),
             require_same=lambda opened: require_same_sweep(header, opened),
             perform=_performer(header, watch),
         )
 
-    return go_on(places, name, watch, read)
+    return go_on(places, name, watch, read, given)
 
 
 def _performer(header: SweepHeader, watch: Watch[SweepBegun]) -> Perform:

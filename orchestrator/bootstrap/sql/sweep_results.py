@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from orchestrator.bootstrap.pauses import pause_of
+from orchestrator.bootstrap.spending import read_ledger
 from orchestrator.bootstrap.sql.outcomes import outcome_of
 from orchestrator.bootstrap.sql.running import END_KEY
 from orchestrator.bootstrap.sql.scores import Share
@@ -17,9 +19,10 @@ from orchestrator.evaluation.sql_judge import GOLD, Gold, Metric, Standing, read
 from orchestrator.methods.evosql.calls import read_calls
 from orchestrator.methods.evosql.grid import Trial, Variant, trials_of
 from orchestrator.ports import Journal
+from orchestrator.search.spending import Spending
 from orchestrator.storage.scoped_journal import ScopedJournal
 
-State = Literal["done", "unfinished", "budget-spent"]
+State = Literal["done", "unfinished", "paused", "budget-spent"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,11 @@ class SweepView:
     usage: Usage
     """Of all answered requests, each counted once however many variants it serves."""
     requests: int
+    ledger: Sequence[Spending]
+    """The same by role and model."""
     state: State
+    pause: str | None
+    """Why it is paused; None: it is not."""
 
     @property
     def best(self) -> Best | None:
@@ -100,7 +107,9 @@ def read_sweep(run_id: str, journal: Journal) -> SweepView:
         ],
         usage=sum(usages, Usage()),
         requests=len(usages),
+        ledger=read_ledger(journal),
         state=sweep_state(journal),
+        pause=pause_of(journal),
     )
 
 
@@ -108,7 +117,7 @@ def sweep_state(journal: Journal) -> State:
     """Where a sweep stands."""
     end = journal.get(END_KEY)
     if end is None:
-        return "unfinished"
+        return "unfinished" if pause_of(journal) is None else "paused"
     return "budget-spent" if end["budget_spent"] else "done"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.bootstrap.robophd.branching import branch_evolution
-from orchestrator.bootstrap.robophd.choices import Branch, settings_from
+from orchestrator.bootstrap.robophd.choices import Branch
+from orchestrator.bootstrap.robophd.config_file import settings_from
 from orchestrator.bootstrap.robophd.copying import COPIED, complete_copy, copy_until
 from orchestrator.bootstrap.robophd.results import read_results
 from orchestrator.bootstrap.robophd.running import Watch

@@ -6,16 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.bootstrap.models import find_model
-from orchestrator.bootstrap.robophd.choices import (
-    DatasetChoice,
-    EvolveChoices,
-    load_file,
-    setting_names,
-    settings_from,
-)
+from orchestrator.bootstrap.model_names import name_in_records, offline_model, require_name
+from orchestrator.bootstrap.robophd.choices import DatasetChoice, EvolveChoices
+from orchestrator.bootstrap.robophd.config_file import load_file, setting_names, settings_from
 from orchestrator.bootstrap.sql.choices import Layout
 from orchestrator.cli.evolution_options import assigned
+from orchestrator.domain.model_access import ModelAccess
 from orchestrator.domain.policies import Runtime
 from orchestrator.errors import InputError
 from orchestrator.methods.robophd.settings import Strategy
@@ -214,8 +210,10 @@ def test_every_setting_can_be_named() -> None:
     ],
 )
 def test_a_weaker_offline_model_has_one_name(name: str, found: str) -> None:
-    assert find_model(name).name == found
-    assert find_model(found).name == found
+    model = offline_model(name)
+    assert model is not None
+    assert model.name == found
+    assert (name_in_records(name), name_in_records(found)) == (found, found)
 
 
 @pytest.mark.parametrize(
@@ -223,4 +221,4 @@ def test_a_weaker_offline_model_has_one_name(name: str, found: str) -> None:
 )
 def test_other_models_are_refused_by_name(name: str) -> None:
     with pytest.raises(InputError, match="there are 'offline', 'offline/effort-E'"):
-        find_model(name)
+        require_name(name, ModelAccess())

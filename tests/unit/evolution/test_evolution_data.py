@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.bootstrap.robophd.choices import DatasetChoice, EvolveChoices, load_file, settings_from
+from orchestrator.bootstrap.robophd.choices import DatasetChoice, EvolveChoices
+from orchestrator.bootstrap.robophd.config_file import load_file, settings_from
 from orchestrator.bootstrap.robophd.data import EvolveData, data_view, load_evolve_data, view_of
 from orchestrator.bootstrap.robophd.header import data_record, require_same
 from orchestrator.bootstrap.robophd.site import require_different

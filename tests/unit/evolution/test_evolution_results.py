@@ -111,6 +111,15 @@ def test_bradley_terry_is_fitted_to_the_questions_that_packages_met_on(by_hand: 
     assert low <= found["p02"].rating <= high
 
 
+def test_the_ledger_of_an_evolution_holds_what_its_roles_have_spent(journal: JournalCopy) -> None:
+    document = evolution_document(read_results("r", journal))
+    requests = {line.role: line.requests for line in document.ledger}
+    assert requests["evolver"] == document.spent["evolver"].requests > 0
+    assert sum(requests.values()) == sum(one.requests for one in document.spent.values())
+    titles = [part.title for part in evolution_parts(document) if isinstance(part, Rows)]
+    assert "Spent on models" in titles
+
+
 def test_the_champion_state_and_selection_are_the_records(journal: JournalCopy) -> None:
     document = evolution_document(read_results("r", journal))
     kept = {name: json.loads(journal.entries[f"select/{name}"]) for name in ("naive", "p02")}
@@ -162,7 +171,7 @@ def test_tables_show_champion_intervals_and_failures(by_hand: JournalCopy) -> No
     by_hand.change("it/02/evolve/end", {**evolved, "package": None, "failure": "it said nothing"})
     document = evolution_document(read_results("r", by_hand))
     tables = [part for part in evolution_parts(document) if isinstance(part, Rows)]
-    iterations, packages, spent = tables
+    iterations, packages, spent, *_ = tables
     assert iterations.rows[1][2] == "failed: it said nothing"
     assert iterations.rows[1][3] == "naive 40.00, p02 80.00"
     assert packages.rows[0][0] == f"p02{' *' if document.champion == 'p02' else ''}"
@@ -218,3 +227,14 @@ def test_a_run_of_another_version_is_told(journal: JournalCopy, tmp_path: Path) 
     journal.change(RUN, {**record, "format": 99})
     with pytest.raises(RunStateError, match="was made by another version"):
         read_results("r", journal)
+
+
+def test_an_evolution_whose_model_is_not_to_be_had_is_paused_until_it_goes_on(journal: JournalCopy) -> None:
+    del journal.entries[RUN_END]
+    journal.put("run/paused/0001", {"reason": "nobody serves"})
+    document = evolution_document(read_results("r", journal))
+    assert (document.state, document.pause) == ("paused", "nobody serves")
+    assert "The run is paused: nobody serves." in [part for part in evolution_parts(document) if isinstance(part, str)]
+    journal.put("it/09/plan/later", {})
+    document = evolution_document(read_results("r", journal))
+    assert (document.state, document.pause) == ("unfinished", None)

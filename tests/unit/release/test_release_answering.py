@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.bootstrap.models import find_model
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.release.answering import Asked, answer_with_package
 from orchestrator.bootstrap.release.approvals import approve
@@ -18,6 +17,7 @@ from orchestrator.bootstrap.sql.choices import SqlBudget
 from orchestrator.bootstrap.sql.opening import OpenFor
 from orchestrator.domain.policies import Policy
 from orchestrator.errors import EngineUnavailable, InputError, PolicyError
+from orchestrator.llm.offline import OfflineModel
 from orchestrator.runtime.workers import CancelToken
 from orchestrator.sandbox.policy_files import load_policy
 from tests.release_lab import asking_policy, exported, key_of
@@ -30,7 +30,7 @@ ALLOWED = {"", ".answering", ".settings", ".ports", ".events", ".questions", ".k
 def test_no_module_that_evolves_packages_is_loaded() -> None:
     script = (
         "import json, sys, orchestrator.bootstrap.release.answering;"
-        "from orchestrator.bootstrap.models import find_model; find_model('offline');"
+        "import orchestrator.bootstrap.models;"
         "print(json.dumps(sorted(sys.modules)))"
     )
     ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
@@ -61,7 +61,7 @@ def ask(release: Release, database: Path, policy: Policy, home: Path, monkeypatc
         path=database,
         question="How many?",
         evidence="",
-        model=find_model("offline"),
+        model=OfflineModel(),
         seed=0,
         budget=SqlBudget(),
     )
