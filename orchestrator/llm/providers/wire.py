@@ -1,4 +1,4 @@
-"""What the two protocols have in common: a request goes out, pieces come in, and a failure is of one kind of a few.
+"""What all protocols have in common: a request goes out, pieces come in, and a failure is of one kind of a few.
 
 A `Wire` is a protocol: it makes requests out of conversations and replies out of pieces, and knows nothing of retries,
 prices or budgets, which `providers.model` adds on top.
