@@ -11,7 +11,7 @@ import httpx2
 
 from orchestrator.llm.providers.anthropic_events import NotAReply
 from orchestrator.llm.providers.anthropic_requests import NEEDED
-from orchestrator.llm.providers.capabilities import OUTPUT_LIMIT
+from orchestrator.llm.providers.capabilities import OUTPUT_LIMIT, THOUGHTS_BACK
 from orchestrator.llm.providers.retry_hints import retry_after
 from orchestrator.llm.providers.shown_errors import shown_error
 from orchestrator.llm.providers.wire import Failure, Fault, Secret
@@ -51,6 +51,8 @@ _REFUSAL = re.compile(
     r"|or unset|cannot both be (specified|set)|not (available|allowed) (for|on|with)|incompatible with",
     re.IGNORECASE,
 )
+_FOREIGN_THOUGHT = re.compile(r"invalid `(signature|data)` in `(redacted_)?thinking`", re.IGNORECASE)
+"""Thoughts are sealed for the model that had them, which may be another one by now under the same name of ours."""
 _NAMES = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -174,6 +176,8 @@ def refused_parameter(said: str) -> str | None:
         path = named.group(1).split(".")
         name = "cache_control" if path[-1] == "cache_control" else path[0]
         return None if name in NEEDED or name == "max_tokens" else name
+    if _FOREIGN_THOUGHT.search(said):
+        return THOUGHTS_BACK
     if not _REFUSAL.search(said):
         return None
     quoted = re.findall(r"[`'\"]([a-z_]+)[\w.]*[`'\"]", said)

@@ -18,7 +18,7 @@ from orchestrator.domain.conversation import (
     UserMessage,
 )
 from orchestrator.domain.model_access import ModelEntry
-from orchestrator.llm.providers.capabilities import Capabilities
+from orchestrator.llm.providers.capabilities import THOUGHTS_BACK, Capabilities
 
 PROTOCOL = "anthropic"
 NEEDED = frozenset(("model", "messages", "system", "tools", "stream"))
@@ -43,7 +43,7 @@ def request_body(
     capabilities: Capabilities,
 ) -> dict[str, Any]:
     """The body of a request, as `Wire.parameters` promises it."""
-    turns = _Turns(account)
+    turns = _Turns(account if capabilities.accepts(THOUGHTS_BACK) else None)
     for message in conversation.messages:
         turns.add(message)
     system: list[Block] = [{"type": "text", "text": conversation.system}] if conversation.system.strip() else []
@@ -86,7 +86,12 @@ def _mark(stable: list[Block], turns: list[tuple[str, list[Block]]]) -> None:
 class _Turns:
     """Turns of user and assistant by turns, none of them empty."""
 
-    def __init__(self, account: str) -> None:
+    def __init__(self, account: str | None) -> None:
+        """None yet.
+
+        Args:
+            account: Of the model, whose own messages go back as they came; None: none do.
+        """
         self.turns: list[tuple[str, list[Block]]] = []
         self._account = account
         self._taken: set[str] = set()  # ids of calls, which must differ from each other in a whole conversation

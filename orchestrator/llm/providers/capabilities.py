@@ -19,6 +19,8 @@ from orchestrator.runtime.strict_yaml import load_yaml
 
 SYSTEM_ROLE = "system_role"
 """Names the role of the system prompt where the parameter that was refused is meant."""
+THOUGHTS_BACK = "thoughts sent back"
+"""Names what a model thought in earlier turns, where that is refused, as by one that has taken another's place."""
 OUTPUT_LIMIT = "max_output_tokens="
 """With a number behind it: not the parameter was refused but its value, and the server takes at most so many."""
 OURS = frozenset(
@@ -125,7 +127,7 @@ def learned(capabilities: Capabilities, parameter: str) -> Capabilities | None:
     Args:
         capabilities: What was tried.
         parameter: As `Failure.parameter` names it: a field of the request, also with what is inside of it
-            (`stream_options.include_usage`), `SYSTEM_ROLE`, or `OUTPUT_LIMIT` and a number.
+            (`stream_options.include_usage`), `SYSTEM_ROLE`, `THOUGHTS_BACK`, or `OUTPUT_LIMIT` and a number.
 
     Returns:
         None: there is nothing left to give up, so that the refusal stands.
@@ -138,7 +140,7 @@ def learned(capabilities: Capabilities, parameter: str) -> Capabilities | None:
     name = re.split(r"[.\[]", parameter)[0]
     if name in capabilities.refused:
         return None
-    changes = _changes(capabilities, name)
+    changes = {} if name == THOUGHTS_BACK else _changes(capabilities, name)
     if changes is None:
         return None
     return replace(capabilities, **{"refused": capabilities.refused | {name}, **changes})

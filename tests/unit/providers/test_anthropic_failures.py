@@ -94,6 +94,8 @@ def test_a_server_may_name_the_moment_until_which_to_wait() -> None:
         ("output_config.effort: Extra inputs are not permitted", "output_config"),
         ("system.0.cache_control: Extra inputs are not permitted", "cache_control"),
         ("messages.1.content.0.text.cache_control: Extra inputs are not permitted", "cache_control"),
+        ("messages.1.content.0: Invalid `signature` in `thinking` block", "thoughts sent back"),
+        ("messages.3.content.0: Invalid `data` in `redacted_thinking` block", "thoughts sent back"),
     ],
 )
 def test_a_refusal_names_the_parameter_that_can_be_left_out(message: str, parameter: str) -> None:
@@ -107,7 +109,6 @@ def test_a_refusal_names_the_parameter_that_can_be_left_out(message: str, parame
         "messages.1.content.0.thinking.foo: Extra inputs are not permitted",
         "max_tokens: Extra inputs are not permitted",
         "`max_tokens` must be greater than `thinking.budget_tokens`",
-        "messages.1.content.0: Invalid `signature` in `thinking` block",
         "This model does not support assistant message prefill. The conversation must end with a user message.",
     ],
 )
