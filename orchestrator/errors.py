@@ -18,9 +18,11 @@
     ├── ModelError               a language model could not answer         exit code 5
     │   ├── ModelUnavailable     its provider serves us no more            exit code 7
     │   ├── LostReply            what may have been paid for did not arrive
+    │   │   └── LostInOutage     and its provider serves nobody            exit code 7
     │   └── ContextTooLong       the conversation does not fit into the model's context
     ├── OutputError              a result cannot be written to stdout      exit code 6
     └── Cancelled                an operator's stop                        exit code 130
+        └── CancelledUnpaid      while no call of a model was in flight
 
 What a candidate does is data (`domain.outcomes`), never one of these; that an audit chain is broken is a finding of
 `audit verify`, and no exception either. Both end a command with exit code 1. Foreign errors are translated once, at the
@@ -110,6 +112,12 @@ class LostReply(ModelError):
     """The request reached the provider and no whole reply came back, so it may have been paid for; asking again is."""
 
 
+class LostInOutage(LostReply, ModelUnavailable):
+    """The last of several failures in a row of its provider: what waits for it is paused, and this reply is lost."""
+
+    exit_code = 7
+
+
 class ContextTooLong(ModelError):
     """The provider says that the conversation does not fit into the model's context."""
 
@@ -124,3 +132,7 @@ class Cancelled(EvolvariumError):
     """An operator asked to stop."""
 
     exit_code = 130
+
+
+class CancelledUnpaid(Cancelled):
+    """An operator asked to stop while a model waited to be asked, be it once more; nothing was spent."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
-from orchestrator.bootstrap.model_names import is_plain
-from orchestrator.domain.model_access import ModelAccess, ModelEntry, ModelRole, Price, Provider
+from orchestrator.bootstrap.model_names import is_plain, names_like
+from orchestrator.domain.model_access import PROVIDER_URLS, Members, ModelAccess, ModelEntry, ModelRole, Price, Provider
 from orchestrator.domain.model_rules import ModelRule
 from orchestrator.errors import InputError, PolicyError
-from orchestrator.llm.prices import find_price, price_table
+from orchestrator.llm.prices import PRICES_VARIABLE, PricedModels, find_price, price_table, read_prices
 
 _ELSEWHERE = "the models of a --models file have their own `base_url`, `key` and `price`"
 
@@ -39,11 +40,21 @@ def require_allowed(
 
 
 class Said(Protocol):
-    """What a command says of a model that is named by its provider."""
+    """What a command says of its models."""
+
+    @property
+    def models(self) -> Mapping[str, ModelEntry]:
+        """By name, of a file."""
+        ...
+
+    @property
+    def ensembles(self) -> Mapping[str, Members]:
+        """Likewise."""
+        ...
 
     @property
     def base_url(self) -> str | None:
-        """Where it is."""
+        """Where the model that is named by its provider is."""
         ...
 
     @property
@@ -52,11 +63,11 @@ class Said(Protocol):
         ...
 
 
-def require_concerned(names: Iterable[str], access: ModelAccess, said: Said) -> None:
+def require_concerned(names: Collection[str], access: ModelAccess, said: Said) -> None:
     """See that what is said about a model concerns one, lest somebody relies on it.
 
     Args:
-        names: Of all models of a command.
+        names: Of all models of a command, ensembles and their members.
         access: In force.
         said: By this very command.
 
@@ -71,6 +82,29 @@ def require_concerned(names: Iterable[str], access: ModelAccess, said: Said) -> 
         found = f"here are {', '.join(map(repr, plain))}" if plain else "here is none"
         msg = f"--price is that of the only model named anthropic/NAME or openai/NAME, and {found} ({_ELSEWHERE})"
         raise InputError(msg)
+    own = [*said.models, *said.ensembles]
+    if own and not set(own) & set(names):
+        msg = (
+            f"no model of the --models file is used: it names {names_like(own, names)}, and asked are "
+            f"{', '.join(map(repr, sorted(names)))}; say --model NAME (or another option that names a model) with "
+            "one of its names, give the file an entry of a name that is asked, or leave it out (of a configuration: "
+            "`access`)"
+        )
+        raise InputError(msg)
+
+
+def one_url_for_all(names: Collection[str], lacking: Collection[str], access: ModelAccess) -> list[str]:
+    """How models are at different servers, where several are looked for at the one that --base-url names.
+
+    Args:
+        names: Of all models of a command.
+        lacking: Of those that cannot be asked as things are.
+        access: In force.
+    """
+    here = {name for name in names if is_plain(name, access) and name.startswith(f"{Provider.OPENAI}/")}
+    if access.base_url is None or len(here) == 1 or not here & set(lacking):
+        return []
+    return ["--base-url is where all models named openai/NAME are; for two servers use a --models file"]
 
 
 def without_price(entries: Mapping[str, ModelEntry], environment: Mapping[str, str]) -> list[str]:
@@ -84,13 +118,27 @@ def without_price(entries: Mapping[str, ModelEntry], environment: Mapping[str, s
         InputError: That file is malformed.
     """
     table = price_table(environment)
+    path = environment.get(PRICES_VARIABLE, "")
+    own = read_prices(Path(path)) if path else ()
     return [
         f"the price of {name!r} ({_identity(entry)} at {entry.url}) is unknown, so a budget in US dollars cannot be "
-        "kept; give --price IN/CACHED/OUT, or `price` in a --models file, in US dollars for a million tokens (0/0 "
-        "where it costs nothing), or limit tokens with --budget-tokens"
+        f"kept{_elsewhere(entry, own)}; give --price IN/CACHED/OUT, or `price` in a --models file, in US dollars for a "
+        "million tokens (0/0 where it costs nothing), or limit tokens with --budget-tokens"
         for name, entry in entries.items()
         if find_price(entry, table) is None
     ]
+
+
+def _elsewhere(entry: ModelEntry, own: Iterable[PricedModels]) -> str:
+    """That the user's own prices name the model, but not its server."""
+    for priced in own:
+        if priced.model_copy(update={"base_urls": (entry.url,)}).fits(entry):
+            where = ", ".join(priced.base_urls) or f"{PROVIDER_URLS[entry.provider]}, for it has no `base_urls`"
+            return (
+                f" (an entry of ${PRICES_VARIABLE} names the model, but counts only at {where}: give it "
+                f'`base_urls: ["{entry.url}"]` if it holds there)'
+            )
+    return ""
 
 
 def _identity(entry: ModelEntry) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from orchestrator.bootstrap.model_files import ModelFile, access_complaints
-from orchestrator.domain.model_access import ModelAccess, Price
+from orchestrator.domain.model_access import Members, ModelAccess, ModelEntry, Price
 from orchestrator.errors import InputError, RunStateError
 from orchestrator.ports import Journal
 
@@ -41,6 +41,16 @@ class GivenAccess:
     chunk_seconds: float | None = None
     request_seconds: float | None = None
     outage_seconds: float | None = None
+
+    @property
+    def models(self) -> Mapping[str, ModelEntry]:
+        """Of the file."""
+        return {} if self.file is None else self.file.models
+
+    @property
+    def ensembles(self) -> Mapping[str, Members]:
+        """Likewise."""
+        return {} if self.file is None else self.file.ensembles
 
     @property
     def options(self) -> dict[str, object]:

@@ -5,6 +5,7 @@ A value that may be a key, put where its name belongs, is never shown.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -22,6 +23,7 @@ from orchestrator.domain.model_access import (
     Price,
     PriceTier,
 )
+from orchestrator.domain.model_options import secret_options
 from orchestrator.domain.written_settings import WrittenSettings
 from orchestrator.errors import InputError
 from orchestrator.runtime.complaints import complaint, reason
@@ -32,12 +34,25 @@ _TOLD = 5
 """Complaints in one message."""
 _SECRET_FIELDS = frozenset({"key", "key_env", "env", "base_url", "options"})
 """Where somebody may have written a key itself."""
-_SECRET_OPTIONS = frozenset({"api_key", "apikey", "authorization", "headers", "extra_headers", "default_headers"})
 _PARTS: Mapping[str, type[BaseModel]] = {
     "key": KeySource,
     "price": Price,
     "above": PriceTier,
     "patience": Patience,
+}
+
+
+_OF_ANOTHER_SHAPE = frozenset({"model_type", "model_attributes_type", "dict_type", "tuple_type", "list_type"})
+"""What pydantic calls it where a mapping or a list is written in another way."""
+_FORMS = {
+    "key": "{env: NAME} or {file: PATH}",
+    "price": "{input: 1, output: 2}, in US dollars for a million tokens",
+    "above": "{input: 1, output: 2}, in US dollars for a million tokens",
+    "patience": "{chunk_seconds: 300}",
+    "models": "{NAME: {provider: openai, model: MODEL}}",
+    "ensembles": "{NAME: [{model: NAME, weight: 1}]}",
+    "without": "[temperature]",
+    "options": "{reasoning_effort: high}",
 }
 
 
@@ -64,7 +79,8 @@ def load_models(path: Path) -> ModelFile:
     try:
         raw = read_file(path, MAX_BYTES)
     except OSError as error:
-        msg = f"cannot read the models {str(path)!r}: {error.strerror}; give the path of a YAML file"
+        way_out = "make it smaller" if error.errno == errno.EFBIG else "give the path of a YAML file"
+        msg = f"cannot read the models {str(path)!r}: {error.strerror}; {way_out}"
         raise InputError(msg) from error
     document = load_yaml(raw, str(path))
     if not isinstance(document, dict) or not document:
@@ -93,9 +109,24 @@ def access_complaints(error: ValidationError, top: type[BaseModel]) -> str:
         error: Of a model that holds entries.
         top: That model, for close names of unknown fields.
     """
-    details = error.errors(include_url=False)
+    details = causes_of(error.errors(include_url=False))
     more = f"; and {len(details) - _TOLD} more" if len(details) > _TOLD else ""
     return "; ".join(access_complaint(detail, top) for detail in details[:_TOLD]) + more
+
+
+def causes_of(details: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """Without lists that are called too short for no other reason than that an entry of theirs is wrong.
+
+    Args:
+        details: Of `ValidationError.errors()`.
+    """
+    places = [detail["loc"] for detail in details]
+    return [
+        detail
+        for detail in details
+        if detail["type"] != "too_short"
+        or not any(len(place) > len(detail["loc"]) and place[: len(detail["loc"])] == detail["loc"] for place in places)
+    ]
 
 
 def access_complaint(detail: ErrorDetails, top: type[BaseModel] = ModelAccess, *, below: int = 0) -> str:
@@ -115,9 +146,19 @@ def access_complaint(detail: ErrorDetails, top: type[BaseModel] = ModelAccess, *
         close = get_close_matches(location[-1], known, n=1)
         meant = f"did you mean {close[0]!r}? " if close else ""
         return f"`{field}` is no field here; {meant}allowed are {', '.join(known)}"
+    form = _form(location) if detail["type"] in _OF_ANOTHER_SHAPE else None
+    way_out = "" if form is None else f"; write {form}"
     if _SECRET_FIELDS & set(location):
-        return f"`{field}`: {reason(detail)} (its value is not shown: it may be a secret)"
-    return complaint(detail)
+        return f"`{field}`: {reason(detail)}{way_out} (its value is not shown: it may be a secret)"
+    return f"{complaint(detail)}{way_out}"
+
+
+def _form(location: Sequence[str]) -> str | None:
+    """How the part at `location` is written; None: as its field says."""
+    if location[-1] == "ensembles" or "ensembles" not in location:
+        return _FORMS.get(location[-1])
+    below = len(location) - location.index("ensembles")
+    return {2: "[{model: NAME, weight: 3}, {model: OTHER, weight: 1}]", 3: "{model: NAME, weight: 1}"}.get(below)
 
 
 def require_no_keys(models: Mapping[str, ModelEntry], source: str) -> None:
@@ -127,7 +168,7 @@ def require_no_keys(models: Mapping[str, ModelEntry], source: str) -> None:
         InputError: There are some.
     """
     for name, entry in models.items():
-        found = [option for option in entry.options if option.lower().replace("-", "_") in _SECRET_OPTIONS]
+        found = secret_options(entry.options)
         if found:
             msg = (
                 f"{source}: `models.{name}.options` holds {', '.join(found)}, and options are recorded with the run; "

@@ -9,11 +9,12 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from orchestrator.bootstrap.model_checks import Said, require_allowed, require_concerned, without_price
+from orchestrator.bootstrap.model_checks import Said, one_url_for_all, require_allowed, require_concerned, without_price
 from orchestrator.bootstrap.model_names import (
     OFFLINE,
     REPLAY_PREFIX,
     entry_of,
+    models_behind,
     offline_model,
     require_name,
 )
@@ -80,7 +81,9 @@ class Models:
         self._token = token
         self._note = note
         self._environment = os.environ if environment is None else environment
-        self._contexts = {leaf: tokens for name, tokens in context_tokens.items() for leaf in _behind(name, access)}
+        self._contexts = {
+            leaf: tokens for name, tokens in context_tokens.items() for leaf in models_behind(name, access)
+        }
         self._unasked = unasked
         self._open: dict[str, ProviderModel] = {}
         self._breakers: Breakers | None = None
@@ -123,14 +126,16 @@ class Models:
             Cancelled: Somebody asked to stop.
         """
         leaves = [(role, one) for role, name in wanted for one in self._leaves(name, role)]
-        require_concerned({name for _, name in leaves}, self._access, said or self._access)
+        names = {name for _, name in (*wanted, *leaves)}
+        require_concerned(names, self._access, self._access if said is None else said)
         self._require_allowed(leaves)
         entries = {name: entry for _, name in leaves if (entry := self._entry(name)) is not None}
         unpriced = without_price(entries, self._environment) if in_usd else []
-        missing = dict.fromkeys(self.missing(list(entries)).values())  # a key that several lack is told once
+        lacking = self.missing(list(entries))
+        missing = dict.fromkeys(lacking.values())  # a key that several lack is told once
         self._token.check()
         if missing:
-            raise PrerequisiteError("; ".join([*missing, *unpriced]))
+            raise PrerequisiteError("; ".join([*missing, *one_url_for_all(entries, lacking, self._access), *unpriced]))
         if unpriced:
             raise InputError("; ".join(unpriced))
 
@@ -177,8 +182,13 @@ class Models:
         require_name(name, self._access, with_ensembles=role is ModelRole.AGENT)
         if name not in self._access.ensembles:
             return [name]
-        members = _behind(name, self._access)
+        members = models_behind(name, self._access)
         for member in members:
+            if member in self._access.ensembles:
+                msg = (
+                    f"ensemble {name!r}: {member!r} is an ensemble, and an ensemble's members are models; name a model"
+                )
+                raise InputError(msg)
             try:
                 require_name(member, self._access)
             except InputError as error:
@@ -264,8 +274,3 @@ def ready_models(  # noqa: PLR0913 - what is asked, and how it is followed
         if asks:
             models.require_ready(wanted, in_usd=in_usd, said=said)
         yield models
-
-
-def _behind(name: str, access: ModelAccess) -> list[str]:
-    """The names of the models behind a name."""
-    return [member.model for member in access.ensembles[name]] if name in access.ensembles else [name]

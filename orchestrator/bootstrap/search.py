@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.bootstrap.bench import Bench, open_bench, stops_as_cancelled
 from orchestrator.bootstrap.choices import Choices, method_settings
 from orchestrator.bootstrap.finals import final_splits, measure_finals, pending, require_readable
+from orchestrator.bootstrap.first_requests import require_room
 from orchestrator.bootstrap.header import policy_record, require_conditions, require_same, run_header
 from orchestrator.bootstrap.ledger import RememberingLedger
 from orchestrator.bootstrap.model_choices import NOTHING_GIVEN, GivenAccess, access_in_force, record_access
@@ -89,6 +90,7 @@ def begin(places: Places, choices: Choices, settings: Mapping[str, Any], watch: 
         watch: Of the caller.
 
     Raises:
+        InputError: What was asked for does not fit together, or the model's context is too small for the task.
         EvolvariumError: See the exception tree; once `on_start` was called, the run is kept and can be resumed,
             unless it failed before anything was recorded of it.
     """
@@ -100,28 +102,27 @@ def begin(places: Places, choices: Choices, settings: Mapping[str, Any], watch: 
     unused = unused_data(task, list(dict.fromkeys([task.spec.search_split, *others])), choices.data)
     if unused is not None:
         watch.note(unused)
-    with (
-        ready_models(
-            choices.access,
-            policy,
-            [(ModelRole.AGENT, choices.model)],
-            in_usd=choices.budget_usd is not None,
-            token=watch.token,
-            note=watch.note,
-        ) as models,
-        open_bench(places, policy, watch.token, watch.note) as bench,
-    ):
+    with ready_models(
+        choices.access,
+        policy,
+        [(ModelRole.AGENT, choices.model)],
+        in_usd=choices.budget_usd is not None,
+        token=watch.token,
+        note=watch.note,
+    ) as models:
         model = models.find(choices.model, ModelRole.AGENT)
-        in_force = policy_record(policy, bench.images.digest)
-        splits = final_splits(task, store, bench.sandbox, choices.final_splits, watch.note)
-        host = _host(bench, task, store)
-        _require_startable(bench, host, task, chosen)
-        require_readable(task, splits, _BEFORE, lambda split: EvaluatorHost(bench.sandbox, task, split, store))
-        with new_run(run_store(places)) as (run_id, journal):
-            journal.put("run", run_header(chosen, task, model, choices, in_force))
-            run = SearchRun(run_id=run_id, journal=journal, settings=chosen, task=task, choices=choices)
-            with pausing(journal):
-                return _perform(run, model, bench, host, store, splits, watch)
+        require_room(model, chosen, task.view)
+        with open_bench(places, policy, watch.token, watch.note) as bench:
+            in_force = policy_record(policy, bench.images.digest)
+            splits = final_splits(task, store, bench.sandbox, choices.final_splits, watch.note)
+            host = _host(bench, task, store)
+            _require_startable(bench, host, task, chosen)
+            require_readable(task, splits, _BEFORE, lambda split: EvaluatorHost(bench.sandbox, task, split, store))
+            with new_run(run_store(places)) as (run_id, journal):
+                journal.put("run", run_header(chosen, task, model, choices, in_force))
+                run = SearchRun(run_id=run_id, journal=journal, settings=chosen, task=task, choices=choices)
+                with pausing(journal):
+                    return _perform(run, model, bench, host, store, splits, watch)
 
 
 def resume(

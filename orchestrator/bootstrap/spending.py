@@ -11,6 +11,7 @@ from orchestrator.domain.budgets import Account
 from orchestrator.domain.model_access import ModelRole
 from orchestrator.ports import Journal
 from orchestrator.search.spending import AccountOf, Spending, read_spending
+from orchestrator.storage.journal import SqliteJournal
 
 _ISLAND = re.compile(r"i(?P<island>\d+)/request/.*")
 _QUESTION = re.compile(
@@ -30,12 +31,14 @@ _JOBS = {
 def read_ledger(journal: Journal) -> tuple[Spending, ...]:
     """Spending by role, model and island; roles are those of `ModelRole`, and `hybrid` beside them.
 
-    Records of earlier versions name no account; theirs follows from their key and the models of the run's header.
+    Records of earlier versions name no account; theirs follows from their key and the models of the run's header. Where
+    another process goes on with the run, a call without an outcome is in flight and not lost.
 
     Raises:
         RunStateError: A record is damaged.
     """
-    return read_spending(journal.records(), _accounts(journal.get("run") or {}))
+    is_live = isinstance(journal, SqliteJournal) and journal.is_written_elsewhere
+    return read_spending(journal.records(), _accounts(journal.get("run") or {}), is_live=is_live)
 
 
 def _accounts(header: Mapping[str, Any]) -> AccountOf:

@@ -70,10 +70,17 @@ class LedgerLine(Document):
     usage: UsageDocument
     """Of them."""
     lost: int
-    """Calls whose outcome nobody knows, since a process ended or the connection broke; one that is in flight just now
-    looks the same."""
+    """Calls whose outcome nobody knows, since a process ended or the connection broke."""
     lost_usage: UsageDocument
     """Of them, at the most they can have cost; it counts against the budget."""
+    in_flight: int = Field(default=0)
+    """Calls of a run that is going on just now, whose outcome is not known yet."""
+    in_flight_usage: UsageDocument = Field(
+        default=UsageDocument(
+            input_tokens=0, cached_input_tokens=0, cache_write_input_tokens=0, output_tokens=0, usd=Decimal(0)
+        )
+    )
+    """Of them, at the most they can cost; it is set aside from the budget."""
 
 
 class FailureDocument(Document):
@@ -137,6 +144,11 @@ class RunDocument(Document):
     """Formal evaluations of commits that were paid for; the initial program and duplicates cost none."""
     analyses: int
     requests: int
+    replies: dict[str, int]
+    """What came of the requests: `tools`, `unknown-tools` (calls only of tools that do not exist), `text`, `refusal`,
+    `length` (cut off before it was whole), `thought` (and nothing else), `empty`, and `too-long`, which is no reply."""
+    too_long: str | None
+    """What the model's server said of the last conversation that was too long for it; null: none was."""
     usage: UsageDocument
     """Of all requests; calls whose outcome nobody knows count at the most they can have cost."""
     ledger: list[LedgerLine] = Field(default=[])

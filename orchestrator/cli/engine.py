@@ -60,7 +60,7 @@ def doctor(policy: PolicyName = "default", models: ModelsFile = None, home: Home
     """Examine engine, limits, images, keys and disk space, with a remedy for each finding; exit code 3 on an error.
 
     Limits are proved by probes in real containers, once for each engine, runtime and configuration. With --models every
-    model of the file is looked for at its server, which costs nothing.
+    model of the file is looked for at its server, which costs nothing; what is found of them comes first.
     """
     terminal = Terminal(as_json=as_json)
     places = find_places(home, None)
@@ -70,7 +70,7 @@ def doctor(policy: PolicyName = "default", models: ModelsFile = None, home: Home
         of_models = [] if file is None else examine_models(file, found_policy, token)
     findings = [
         FindingDocument(topic=finding.topic, status=finding.status.value, found=finding.found, remedy=finding.remedy)
-        for finding in [*examined(places, found_policy, terminal.note), *of_models]
+        for finding in [*of_models, *examined(places, found_policy, terminal.note)]
     ]
     document = DoctorDocument(ready=all(finding.status != "error" for finding in findings), findings=findings)
     rows = [[finding.topic, finding.status, finding.found, finding.remedy or None] for finding in findings]

@@ -42,10 +42,10 @@ from orchestrator.cli.sql_options import (
     BudgetUsd,
     Candidates,
     CriticModel,
-    GeneratorModel,
     Rounds,
 )
 from orchestrator.cli.terminal import Terminal
+from orchestrator.domain.model_access import ModelAccess
 from orchestrator.errors import InputError
 
 Assume = Annotated[
@@ -62,7 +62,8 @@ Like = Annotated[
     typer.Option(
         "--like",
         metavar="RUN",
-        help="Take the averages of this recorded run instead of assumptions, at the prices of the models given here.",
+        help="Take what this recorded run took instead of assumptions, scaled to what is asked for here; of the models "
+        "that are given here, else of its own.",
         show_default=False,
     ),
 ]
@@ -80,7 +81,10 @@ def run(  # noqa: PLR0913 - one parameter per option
     task: TaskName,
     *,
     access: GivenAccess,
-    model: Annotated[str, typer.Option(help="As `run --model`.")] = OFFLINE,
+    model: Annotated[
+        str | None,
+        typer.Option(help="As `run --model`; default `offline`, with --like the recorded run's.", show_default=False),
+    ] = None,
     islands: Annotated[int | None, typer.Option(min=1, max=64, help="Default: the task's.", show_default=False)] = None,
     commits: Annotated[
         int | None,
@@ -104,13 +108,15 @@ def run(  # noqa: PLR0913 - one parameter per option
     Expected, by the assumptions shown, and at most, by settings, context and budget. Reads the task and makes no
     request; an estimate is no limit, --budget-usd and --budget-tokens of `run` are.
     """
-    if model.startswith(REPLAY_PREFIX):
-        msg = f"a replay asks no model, so it takes nothing; leave out --model {model}, or name another"
+    measured = _measured(home, like, SEARCH, assume)
+    name = model or _recorded(measured, "model") or OFFLINE
+    if name.startswith(REPLAY_PREFIX):
+        msg = f"a replay asks no model, so it takes nothing; name another with --model, not {name}"
         raise InputError(msg)
     choices = Choices(
         task=task,
-        model=model,
-        access=access.over(),
+        model=name,
+        access=_access(access, None if model else measured),
         budget_usd=None if budget_usd is None else Decimal(str(budget_usd)),
         budget_tokens=budget_tokens,
     )
@@ -120,7 +126,6 @@ def run(  # noqa: PLR0913 - one parameter per option
         "requests_per_island": requests,
         "analysis": False if no_analysis else None,
     }
-    measured = _measured(home, like, SEARCH, assume)
     _print(estimate_search(find_places(home, task_root), choices, settings, assume or (), measured), as_json=as_json)
 
 
@@ -143,7 +148,12 @@ def bench(  # noqa: PLR0913 - one parameter per option
         typer.Option(min=1, help="At most so many questions, spread evenly over the list.", show_default=False),
     ] = None,
     methods: Annotated[str, typer.Option(help="What to measure, with commas.")] = _METHODS,
-    model: GeneratorModel = OFFLINE,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="As `sql bench --model`; default `offline`, with --like the recorded run's.", show_default=False
+        ),
+    ] = None,
     critic_model: CriticModel = None,
     rounds: Rounds = None,
     candidates: Candidates = None,
@@ -160,6 +170,8 @@ def bench(  # noqa: PLR0913 - one parameter per option
     Reads the questions, no database: only a container may, so the length of a schema is assumed. Every question is
     taken for one that can be evaluated.
     """
+    measured = _measured(home, like, SQL_BENCH, assume)
+    of_run = None if model else measured
     choices = BenchChoices(
         layout=dataset,
         root=str(root.resolve()),
@@ -167,13 +179,12 @@ def bench(  # noqa: PLR0913 - one parameter per option
         databases=None if databases is None else tuple(filter(None, databases.split(","))),
         limit=limit,
         methods=methods_of([name for name in methods.split(",") if name]),
-        model=model,
-        critic_model=critic_model,
-        access=access.over(),
+        model=model or _recorded(measured, "model") or OFFLINE,
+        critic_model=critic_model or _recorded(of_run, "critic_model"),
+        access=_access(access, of_run),
         budget=SqlBudget(usd=None if budget_usd is None else Decimal(str(budget_usd)), tokens=budget_tokens),
     )
     settings = settings_of({"rounds": rounds, "candidates": candidates}, assignments or ())
-    measured = _measured(home, like, SQL_BENCH, assume)
     _print(estimate_bench(choices, settings, assume or (), measured), as_json=as_json)
 
 
@@ -202,12 +213,14 @@ def evolve(  # noqa: PLR0913 - one parameter per option
 
     Rounds and samples are those that the seed draws; what packages say of databases is assumed.
     """
+    measured = _measured(home, like, EVOLUTION, assume)
+    of_run = measured if config is None and not (evolver_model and answer_model) else None
     given = Given(
         config=config,
         datasets={Layout.SPIDER: spider, Layout.BIRD: bird, Layout.JSONL: jsonl},
         packages=package or (),
-        evolver=evolver_model,
-        answerer=answer_model,
+        evolver=evolver_model or _recorded(of_run, "evolver"),
+        answerer=answer_model or _recorded(of_run, "answerer"),
         policy=None,
         runtime=None,
         query_seconds=None,
@@ -220,7 +233,8 @@ def evolve(  # noqa: PLR0913 - one parameter per option
         access=access,
     )
     choices, settings = given.asked()
-    measured = _measured(home, like, EVOLUTION, assume)
+    if of_run is not None:
+        choices = choices.model_copy(update={"access": _access(access, of_run)})
     _print(estimate_evolution(choices, settings, assume or (), measured), as_json=as_json)
 
 
@@ -232,6 +246,16 @@ def _measured(home: Path | None, like: str | None, kind: str, assume: list[str] 
         msg = "--like measures what --assume would assume; give one of them"
         raise InputError(msg)
     return read_measured(run_store(existing_places(home)), like, kind)
+
+
+def _recorded(measured: Measured | None, role: str) -> str | None:
+    """The model that the recorded run asked in a role; None: there is no such run, or it says nothing of that."""
+    return None if measured is None else measured.models().get(role)
+
+
+def _access(given: GivenAccess, measured: Measured | None) -> ModelAccess:
+    """What is said of models: here, and where a recorded run's own are taken, by that run."""
+    return given.over() if measured is None else given.over(measured.access)
 
 
 def _print(estimate: Estimate, *, as_json: bool) -> None:

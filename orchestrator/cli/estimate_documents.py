@@ -18,14 +18,19 @@ class EstimateLine(Document):
     """What one role takes of one model."""
 
     role: str
+    """As in a run's ledger; `hybrid` is the answerer, where it analyses a database because a package's tool failed."""
     model: str
     context_tokens: int
-    """How long a conversation with it may grow."""
+    """How long a conversation with it may grow; an ensemble's have to fit into each of its members."""
+    context_source: Literal["entry", "table", "engine", "recorded", "assumed"]
+    """Who says so: the model's entry, the table of capabilities, the `offline` engine itself, the run of `like`, or
+    nobody, until a run asks the model's server."""
     price_source: str | None
     """Where its price is from, with its date; null: the price is unknown, or the model is free."""
     expected: EstimatedAmounts
     at_most: EstimatedAmounts
-    """What settings and context allow, without any budget; each member of an ensemble may have to answer everything."""
+    """What settings, context and budget allow, each figure by itself; each member of an ensemble may have to answer
+    everything."""
 
 
 class EstimateTotal(Document):
@@ -33,9 +38,9 @@ class EstimateTotal(Document):
 
     expected: EstimatedAmounts
     at_most: EstimatedAmounts
-    """Without any budget."""
+    """What settings, context and budget allow, each figure by itself."""
     at_most_tokens: int
-    """Of all kinds, under the budget."""
+    """Of all kinds together, likewise."""
     at_most_usd: Usd | None
     """Likewise; null: a price is unknown."""
 
@@ -67,6 +72,8 @@ class EstimateDocument(Document):
     """Empty with `like`."""
     facts: list[str]
     """What was counted."""
+    notes: list[str]
+    """With `like`: what differs from the recorded run and is in no figure, and what lies beyond it."""
     unpriced: list[str]
     """Models whose price is unknown."""
     prices_as_of: str

@@ -18,6 +18,8 @@ from orchestrator.cli.ledger import all_tokens, usage_document
 from orchestrator.cli.terminal import Rows
 from orchestrator.llm.prices import PRICES_VARIABLE, table_date
 
+_ROLES = {"hybrid": "answerer (hybrid)"}
+"""What people read of a role, where it is no role of a model by itself."""
 _PRICE_OPTION = "--price IN/CACHED/OUT"
 
 
@@ -28,7 +30,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         method=methods[methods.index(estimate.method)],
         subject=estimate.subject,
         like=estimate.like,
-        lines=[_line(line) for line in estimate.lines],
+        lines=[_line(line, estimate.most_of(line)) for line in estimate.lines],
         total=EstimateTotal(
             expected=_amounts(estimate.expected),
             at_most=_amounts(estimate.at_most),
@@ -41,6 +43,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
             AssumptionDocument(name=name, value=value, meaning=meaning) for name, value, meaning in estimate.assumptions
         ],
         facts=list(estimate.facts),
+        notes=list(estimate.notes),
         unpriced=list(estimate.unpriced),
         prices_as_of=table_date().isoformat(),
     )
@@ -49,6 +52,8 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
 def estimate_parts(document: EstimateDocument) -> list[Rows | str]:
     """Everything there is to show, the headline last."""
     parts: list[Rows | str] = [amount_rows(document), "", "Counted:", *(f"- {fact}." for fact in document.facts)]
+    if document.notes:
+        parts += ["", "Mind:", *(f"- {note}." for note in document.notes)]
     if document.assumptions:
         parts += ["", assumption_rows(document)]
     sources = list(_sources(document))
@@ -64,7 +69,9 @@ def amount_rows(document: EstimateDocument) -> Rows:
     columns = ["role", "model", "", "requests", "input", "cached", *written, "output", "US dollars"]
     rows: list[list[object]] = []
     for line in document.lines:
-        rows.append([line.role, line.model, "expected", *_cells(line.expected, has_writes=has_writes)])
+        rows.append(
+            [_ROLES.get(line.role, line.role), line.model, "expected", *_cells(line.expected, has_writes=has_writes)]
+        )
         rows.append(["", "", "at most", *_cells(line.at_most, has_writes=has_writes)])
     if len(document.lines) > 1:
         rows.append(["all", "", "expected", *_cells(document.total.expected, has_writes=has_writes)])
@@ -97,8 +104,8 @@ def headline(document: EstimateDocument) -> Iterator[str]:
     bounds = "settings, context and budget allow" if is_limited else "settings and context allow"
     again = "come out of the budget" if is_limited else "come on top"
     yield (
-        f"At most: {_dollars(total.at_most_usd)}, {total.at_most_tokens:,} tokens; that is what {bounds}. Calls that "
-        f"are lost and asked again {again}."
+        f"At most: {_dollars(total.at_most_usd)}, {total.at_most_tokens:,} tokens; that is what {bounds}, each figure "
+        f"by itself. Calls that are lost and asked again {again}."
     )
     if _is_over(document):
         yield "The budget is less than what is expected: such a run will probably be ended by it before its time."
@@ -124,14 +131,15 @@ def _sources(document: EstimateDocument) -> Iterator[str]:
             yield f"- {model}: {source}."
 
 
-def _line(line: Line) -> EstimateLine:
+def _line(line: Line, most: Amounts) -> EstimateLine:
     return EstimateLine(
         role=line.role,
         model=line.model.name,
         context_tokens=line.model.context_tokens,
+        context_source=line.model.context_source.value,
         price_source=line.model.price_source or None,
         expected=_amounts(line.expected),
-        at_most=_amounts(line.at_most),
+        at_most=_amounts(most),
     )
 
 

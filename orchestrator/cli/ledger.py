@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from orchestrator.bootstrap.model_names import offline_model
 from orchestrator.cli.documents import LedgerLine, UsageDocument
 from orchestrator.cli.terminal import Rows
 from orchestrator.domain.conversation import Usage
+from orchestrator.runtime.counts import counted
 from orchestrator.search.spending import Spending
 
 
@@ -33,6 +35,8 @@ def ledger_lines(ledger: Sequence[Spending]) -> list[LedgerLine]:
             usage=usage_document(one.usage),
             lost=one.lost,
             lost_usage=usage_document(one.lost_usage),
+            in_flight=one.in_flight,
+            in_flight_usage=usage_document(one.in_flight_usage),
         )
         for one in ledger
     ]
@@ -65,6 +69,21 @@ def dollars(usage: UsageDocument) -> str:
     return "unknown" if usage.usd is None else f"{usage.usd:.4f}"
 
 
+def taken(models: Iterable[str], requests: int, usage: UsageDocument) -> list[str]:
+    """What a question took of its models, in a sentence; nothing where they were the offline engine alone.
+
+    Args:
+        models: Names of all that were asked.
+        requests: To them.
+        usage: Of their replies.
+    """
+    if all(offline_model(name) is not None for name in models):
+        return []
+    tokens = counted(all_tokens(usage), "token")
+    usd = "an unknown sum of US dollars" if usage.usd is None else f"{dollars(usage)} US dollars"
+    return [f"It took {counted(requests, 'request')}, {tokens} and {usd}."]
+
+
 def ledger_rows(lines: Sequence[LedgerLine], of_run: str | None = None) -> list[Rows]:
     """The ledger as a table; nothing where no model was asked.
 
@@ -77,10 +96,12 @@ def ledger_rows(lines: Sequence[LedgerLine], of_run: str | None = None) -> list[
     columns = _columns(lines)
     rows = [[value for _, value in _cells(line, columns)] for line in lines]
     lost = sum(line.lost for line in lines)
+    in_flight = sum(line.in_flight for line in lines)
     title = "Spent on models" if of_run is None else f"Run {of_run}: spent on models"
     if lost:
-        calls = "1 call" if lost == 1 else f"{lost} calls"
-        title += f" ({calls} lost, which count at the most they can have cost)"
+        title += f" ({counted(lost, 'call')} lost, which count at the most they can have cost)"
+    if in_flight:
+        title += f" ({counted(in_flight, 'call')} in flight, at the most it can cost)"
     return [Rows(title=title, columns=list(columns), rows=rows, cell_characters=120, spare_columns=["reasoning"])]
 
 
@@ -92,6 +113,8 @@ def _columns(lines: Sequence[LedgerLine]) -> list[str]:
         "reasoning": any(line.usage.reasoning_tokens for line in lines),
         "lost": any(line.lost for line in lines),
         "lost US dollars": any(line.lost for line in lines),
+        "in flight": any(line.in_flight for line in lines),
+        "in flight US dollars": any(line.in_flight for line in lines),
     }
     return [name for name, _ in _all_cells(lines[0]) if has.get(name, True)]
 
@@ -115,4 +138,6 @@ def _all_cells(line: LedgerLine) -> list[tuple[str, object]]:
         ("US dollars", dollars(usage)),
         ("lost", line.lost),
         ("lost US dollars", dollars(line.lost_usage)),
+        ("in flight", line.in_flight),
+        ("in flight US dollars", dollars(line.in_flight_usage)),
     ]

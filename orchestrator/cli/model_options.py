@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -26,6 +27,7 @@ PANEL = "Language models"
 _DEFAULTS = Patience()
 _URL: TypeAdapter[str] = TypeAdapter(BaseUrl)
 _VARIABLE: TypeAdapter[str] = TypeAdapter(Variable)
+_PRICE_PART = re.compile(r"[0-9]{1,7}(\.[0-9]{1,12})?|\.[0-9]{1,12}")
 _PRICE_FORM = "IN/CACHED/OUT or IN/OUT, in US dollars for a million tokens, for instance 0.5/0.05/2"
 
 ModelsFile = Annotated[
@@ -161,8 +163,16 @@ def price_given(text: str) -> Price:
     if names is None:
         msg = f"--price {shown(text)} is not {_PRICE_FORM}"
         raise InputError(msg)
+    numbers = dict(zip(names, (part.strip(" ") for part in parts), strict=True))
+    for name, number in numbers.items():
+        if _PRICE_PART.fullmatch(number) is None:
+            msg = (
+                f"--price {shown(text)}: {name} must be a number in plain digits, at most 7 before the point and 12 "
+                f"behind it; give {_PRICE_FORM}"
+            )
+            raise InputError(msg)
     try:
-        return Price.model_validate(dict(zip(names, map(str.strip, parts), strict=True)))
+        return Price.model_validate(numbers)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         msg = f"--price {shown(text)}: {first['loc'][0]} {reason(first)}; give {_PRICE_FORM}"

@@ -16,10 +16,11 @@ from orchestrator.bootstrap.release.answering import Answered, Asked, answer_wit
 from orchestrator.bootstrap.release.folders import read_release
 from orchestrator.bootstrap.sql.choices import SqlBudget
 from orchestrator.bootstrap.sql.opening import OpenFor
-from orchestrator.cli.ledger import usage_document
+from orchestrator.cli.ledger import taken, usage_document
 from orchestrator.cli.model_options import with_model_options
 from orchestrator.cli.options import Home, Json, PolicyName, RuntimeName, path_given
 from orchestrator.cli.release_documents import PackageAnswerDocument
+from orchestrator.cli.sql_endings import telling_way_on
 from orchestrator.cli.sql_options import BudgetTokens, BudgetUsd, DatabaseFile
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Rows, Terminal
@@ -74,6 +75,7 @@ def answer(  # noqa: PLR0913 - one parameter per option
     release = read_release(package)
     budget = SqlBudget(usd=None if budget_usd is None else Decimal(str(budget_usd)), tokens=budget_tokens)
     with (
+        telling_way_on("nothing of this question is kept, so ask it again then"),
         stoppable() as token,
         ready_models(
             access.over(),
@@ -141,7 +143,11 @@ def _document(asked: Asked, found: Answered, policy: Policy, rows: int) -> Packa
 
 
 def answer_parts(document: PackageAnswerDocument) -> list[Rows | str]:
-    """An answer as people read it, with who has looked at it, which is little."""
+    """An answer as people read it, with who has looked at it, which is little, and what it took."""
+    return [*_answer(document), *taken([document.model], document.requests, document.usage)]
+
+
+def _answer(document: PackageAnswerDocument) -> list[Rows | str]:
     if not document.answered:
         why = document.message or document.ending
         return [*([document.sql, ""] if document.sql else []), f"No answer: {why}."]

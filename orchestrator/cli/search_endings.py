@@ -8,7 +8,7 @@ from orchestrator.bootstrap.places import Places
 from orchestrator.bootstrap.runs import exists, run_store
 from orchestrator.cli.documents import RunDocument
 from orchestrator.cli.history import RunView
-from orchestrator.cli.sql_endings import kept
+from orchestrator.cli.sql_endings import kept, ways_to_go_on
 from orchestrator.errors import Cancelled, EvaluatorError, EvolvariumError, RunStateError
 
 
@@ -16,7 +16,11 @@ def refusal_in_words(refusal: str, view: RunView, document: RunDocument) -> str:
     """What the budget did not cover; a budget too small for any request at all is called that."""
     first = "the first request must reserve the most it can take; " if document.requests == 0 else ""
     islands = view.history.header["settings"]["islands"]
-    return f"{first}{refusal} (a budget is divided equally among the islands, here {islands})"
+    return (
+        f"{first}{refusal} (a budget is divided equally among the islands, here {islands}). A spent budget is final, "
+        "for other islands may have gone on from what a stopped one left: `resume` does not raise it. For a new run, "
+        f"choose it with `evolvarium estimate run {document.task}`"
+    )
 
 
 def explained_search(error: EvolvariumError, started: Sequence[str], places: Places) -> EvolvariumError:
@@ -42,4 +46,4 @@ def explained_search(error: EvolvariumError, started: Sequence[str], places: Pla
             "evaluator, start a new run, for this one cannot go on with it"
         )
         return EvaluatorError(f"{error}; the run is kept: {way_out}")
-    return kept(error, run_id)
+    return kept(error, run_id, ways_to_go_on(error, places, run_id))

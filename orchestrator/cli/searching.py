@@ -41,7 +41,7 @@ from orchestrator.cli.sql_bench import resume as resume_bench
 from orchestrator.cli.sql_evolve import resume as resume_evolution
 from orchestrator.cli.sql_sweep import resume as resume_sweep
 from orchestrator.cli.stopping import stoppable
-from orchestrator.cli.summaries import run_document, score_rows, spent_rows, unimproved
+from orchestrator.cli.summaries import fruitless, run_document, score_rows, spent_rows, unimproved
 from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import BudgetExhausted, EvolvariumError, InputError
 from orchestrator.evaluation.tasks import Task
@@ -276,6 +276,7 @@ def _follow(
     document = run_document(view, finished.containers_left)
     if finished.refusal is not None:
         terminal.note(refusal_in_words(finished.refusal, view, document))
-    terminal.final(document, score_rows(view, document), spent_rows(document), *unimproved(document))
+    closing = [*fruitless(document), *unimproved(document)]
+    terminal.final(document, score_rows(view, document), spent_rows(document), *closing)
     if document.state == "budget-spent":
         raise typer.Exit(BudgetExhausted.exit_code)

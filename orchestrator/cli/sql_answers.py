@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from orchestrator.bootstrap.sql.ask import Answered, Asking
-from orchestrator.bootstrap.sql.confidence import content_words, is_confident
-from orchestrator.cli.ledger import usage_document
+from orchestrator.bootstrap.sql.confidence import content_words, is_confident, known_confidence
+from orchestrator.cli.ledger import taken, usage_document
 from orchestrator.cli.sql_documents import HiddenColumn, SqlAnswerDocument, WithheldWords
 from orchestrator.cli.terminal import Rows
 from orchestrator.domain.data_access import Hidden
 from orchestrator.domain.sql import QueryResult
+from orchestrator.methods.evosql import Solution
 from orchestrator.runtime.counts import counted
+from orchestrator.search.reply_kinds import ReplyKind, in_words
 from orchestrator.sql.shown_results import shown_cell
 
 _CELL_CHARACTERS = 200
@@ -37,7 +39,7 @@ def answer_document(asking: Asking, answered: Answered, *, policy: str, rows: in
     solution = answered.solution
     result = answered.result or QueryResult(status=solution.answer.execution.status)
     best = [entry.outcome for entry in solution.best]
-    critique, confidence = solution.answer.critique, solution.rounds[-1].assessment.answer.confidence
+    confidence = known_confidence(solution)
     threshold = asking.settings.confidence_threshold
     return SqlAnswerDocument(
         question=asking.question,
@@ -59,7 +61,7 @@ def answer_document(asking: Asking, answered: Answered, *, policy: str, rows: in
         confidence=confidence,
         threshold=threshold,
         confident=is_confident(confidence, threshold, withheld=answered.withheld, unplaced=answered.unplaced),
-        doubts=[] if critique is None else [issue.problem for issue in critique.issues],
+        doubts=critics_doubts(solution),
         model=asking.generator.name,
         critic_model=asking.critic.name,
         seed=asking.settings.seed,
@@ -69,16 +71,33 @@ def answer_document(asking: Asking, answered: Answered, *, policy: str, rows: in
         unplaced=None if answered.unplaced is None else list(answered.unplaced),
         sqlite=answered.sqlite_version,
         requests=answered.requests,
+        replies={kind.value: count for kind, count in answered.outcomes.counts.items()},
+        too_long=answered.outcomes.too_long,
         usage=usage_document(answered.usage),
         explanation=answered.explanation if explain else None,
     )
+
+
+def critics_doubts(solution: Solution) -> list[str]:
+    """What the critic found wrong with the answer, or why it says nothing of it."""
+    critique = solution.answer.critique
+    if critique is not None:
+        return [issue.problem for issue in critique.issues]
+    if known_confidence(solution) is not None:
+        return []
+    unreadable = sum(round_.unreadable for round_ in solution.rounds)
+    if unreadable:
+        return [
+            f"the critic's replies could not be read ({unreadable} of {counted(len(solution.entries), 'candidate')})"
+        ]
+    return ["the budget was spent before anybody judged it"]
 
 
 def answer_parts(document: SqlAnswerDocument) -> list[Rows | str]:
     """An answer as people read it: what the policy keeps back stands first, what else speaks against it below."""
     kept_back: list[Rows | str] = [part for one in document.withheld for part in (_kept_back(document, one), "")]
     if not document.sql:
-        return [*kept_back, "No candidate held a query.", _how(document)]
+        return [*kept_back, _no_query(document), _how(document), *_took(document)]
     parts = [*kept_back, document.sql, ""]
     if document.answered:
         parts.append(_result(document))
@@ -88,12 +107,30 @@ def answer_parts(document: SqlAnswerDocument) -> list[Rows | str]:
         parts += ["", f"Doubtful: {'; '.join(_doubts(document))}."]
     if document.unplaced:
         parts += ["", f"Words of the question that the model passed over: {_quoted(document.unplaced)}."]
-    return [*parts, "", _how(document)]
+    return [*parts, "", _how(document), *_took(document)]
+
+
+def _no_query(document: SqlAnswerDocument) -> str:
+    said = in_words(document.replies, document.too_long, wanted=(ReplyKind.TEXT,))
+    if said:
+        return f"No candidate held a query: {' '.join(said)}"
+    if document.replies:
+        return "No candidate held a query: there was none in what the model said."
+    if document.ending == "budget":
+        return "No candidate held a query: the budget was spent before the model had given one."
+    return (
+        "No candidate held a query: question and schema leave no room for one in the model's context; ask a --model "
+        "with a longer one, or say in a --models file what it really takes (`context_tokens`)."
+    )
 
 
 def nothing_passed_over(document: SqlAnswerDocument) -> list[str]:
     """That the model made something of every word, where it says so."""
     return ["The model passed over no word of the question."] if document.unplaced == [] else []
+
+
+def _took(document: SqlAnswerDocument) -> list[str]:
+    return taken((document.model, document.critic_model), document.requests, document.usage)
 
 
 def _kept_back(document: SqlAnswerDocument, withheld: WithheldWords) -> str:
@@ -115,7 +152,9 @@ def _doubts(document: SqlAnswerDocument) -> Iterator[str]:
     missing = [word for word in content_words(document.unplaced or ()) if word not in kept_back]
     if missing:
         yield f"the query may have nothing to do with {_quoted(missing)}"
-    if document.confidence < document.threshold:
+    if document.confidence is None:
+        yield from document.doubts
+    elif document.confidence < document.threshold:
         found = "; ".join(document.doubts)
         yield f"the critic gives it {document.confidence:g} of 10{': ' + found if found else ''}"
 

@@ -18,6 +18,7 @@ from orchestrator.bootstrap.sql.opening import OpenFor
 from orchestrator.cli.model_options import with_model_options
 from orchestrator.cli.options import Home, Json, PolicyName, RuntimeName
 from orchestrator.cli.sql_answers import answer_document, answer_parts, nothing_passed_over
+from orchestrator.cli.sql_endings import telling_way_on
 from orchestrator.cli.sql_explanations import explanation_parts
 from orchestrator.cli.sql_options import (
     Assignments,
@@ -92,6 +93,7 @@ def ask(  # noqa: PLR0913 - one parameter per option
     budget = SqlBudget(usd=None if budget_usd is None else Decimal(str(budget_usd)), tokens=budget_tokens)
     wanted = [(ModelRole.GENERATOR, model), (ModelRole.CRITIC, critic_model or model)]
     with (
+        telling_way_on("nothing of this question is kept, so ask it again then"),
         stoppable() as token,
         ready_models(
             access.over(), found, wanted, in_usd=budget.usd is not None, token=token, note=terminal.note

@@ -56,15 +56,16 @@ class SqlAnswerDocument(Document):
     supporting: int
     """How many of the best candidates give the same result as the answer."""
     of_best: int
-    confidence: float
-    """What the critic gives the answer, 0 to 10; -1: it did not run to its end."""
+    confidence: float | None
+    """What the critic gives the answer, 0 to 10; -1: it did not run to its end; null: nobody judged it, since the
+    critic's replies could not be read or the budget was spent before, and `doubts` says so."""
     threshold: float
     """From which confidence on the critic counts as confident."""
     confident: bool
     """Whether nothing speaks against the answer: the critic is confident, nothing is `withheld`, and no word that asks
     for something is `unplaced`. It may be wrong all the same."""
     doubts: list[str]
-    """What the critic found wrong with the answer."""
+    """What the critic found wrong with the answer, or why it says nothing of it."""
     model: str
     critic_model: str
     seed: int
@@ -77,6 +78,12 @@ class SqlAnswerDocument(Document):
     """Words of the question that the model passed over, as they are written; null: the model does not say."""
     sqlite: str
     requests: int
+    replies: dict[str, int] = Field(default={})
+    """What came of the requests for queries: `text`, `refusal`, `length` (cut off before it was whole), `thought` (and
+    nothing else), `empty`, `unknown-tools` (calls of tools, of which none was offered), and `too-long`, which is no
+    reply."""
+    too_long: str | None = None
+    """What the model's server said of the last conversation that was too long for it; null: none was."""
     usage: UsageDocument
     explanation: dict[str, Any] | None
     """With --explain: rounds with their candidates, executions, critiques, utilities and clusters; null: not asked."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.cli.terminal import Rows
+from orchestrator.runtime.counts import counted
 from orchestrator.sql.normalisation import normalise
 
 _PAIR = 2
@@ -16,6 +17,9 @@ def explanation_parts(explanation: Mapping[str, Any]) -> list[Rows | str]:
     parts: list[Rows | str] = []
     for round_ in explanation["rounds"]:
         parts += ["", _candidates(round_), _agreement(round_)]
+        if round_["unreadable"]:
+            count = counted(len(round_["candidates"]), "candidate")
+            parts.append(f"The critic's replies could not be read ({round_['unreadable']} of {count}).")
         if round_["summary"]:
             parts.append(f"The critic's summary: {round_['summary']}")
     return parts
@@ -34,12 +38,13 @@ def numbers(indices: Sequence[int]) -> str:
 
 def _candidates(round_: Mapping[str, Any]) -> Rows:
     """Those that differ in nothing but white space and the case of keywords are one row."""
-    merged: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    merged: dict[tuple[str, tuple[object, ...]], list[Mapping[str, Any]]] = {}
     for entry in round_["candidates"]:
-        merged.setdefault((normalise(entry["sql"]), *_measured(entry)), []).append(entry)
+        measured = _measured(entry, is_judged=round_["is_judged"])
+        merged.setdefault((normalise(entry["sql"]), measured), []).append(entry)
     rows = [
-        [len(alike), numbers([entry["index"] for entry in alike]), *_measured(alike[0]), alike[0]["sql"]]
-        for alike in merged.values()
+        [len(alike), numbers([entry["index"] for entry in alike]), *measured, alike[0]["sql"]]
+        for (_, measured), alike in merged.items()
     ]
     count = len(round_["candidates"])
     different = f"{len(rows)} different of " if len(rows) < count else ""
@@ -48,14 +53,20 @@ def _candidates(round_: Mapping[str, Any]) -> Rows:
     return Rows(title=title, columns=columns, rows=rows, cell_characters=300)
 
 
-def _measured(entry: Mapping[str, Any]) -> tuple[object, ...]:
+def _measured(entry: Mapping[str, Any], *, is_judged: bool) -> tuple[object, ...]:
     return (
         entry["result"],
         _execution(entry["execution"]),
-        entry["confidence"],
+        None if is_judged and _is_unread(entry) else entry["confidence"],
         round(entry["utility"], 4),
         _issues(entry["critique"]),
     )
+
+
+def _is_unread(entry: Mapping[str, Any]) -> bool:
+    """Whether the critic had to judge it and its reply could not be read, so that its score is made up."""
+    execution = entry["execution"]
+    return entry["critique"] is None and execution["status"] == "ok" and bool(execution["row_count"])
 
 
 def _agreement(round_: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from orchestrator.cli.evolution_progress import followed
 from orchestrator.cli.evolution_summaries import evolution_document, final_document
 from orchestrator.cli.model_options import with_model_options
 from orchestrator.cli.options import Home, Json, RunName
-from orchestrator.cli.sql_endings import explaining
+from orchestrator.cli.sql_endings import explaining, telling_way_on
 from orchestrator.cli.sql_options import BudgetTokens, BudgetUsd
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Terminal
@@ -64,7 +64,8 @@ def final(
         budget=budget_given(budget_usd, budget_tokens) or NO_CEILING,
         given=access,
     )
-    with explaining(places), followed(terminal) as progress, stoppable() as token:
+    way_on = f"what was scored is kept: call `evolvarium final {run}` again then"
+    with explaining(places), telling_way_on(way_on), followed(terminal) as progress, stoppable() as token:
         watch = Watch(token=token, note=progress.note, on_event=progress.event)
         run_id = score_final(places, run, request, watch, on_score)
     with run_store(places).open(run_id, read_only=True) as journal:

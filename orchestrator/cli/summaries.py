@@ -32,6 +32,7 @@ from orchestrator.cli.verdicts import failure_document, failure_text, metrics_of
 from orchestrator.errors import EvolvariumError
 from orchestrator.methods.agentic_evolve import StopReason
 from orchestrator.methods.agentic_evolve.entries import INITIAL, Entry
+from orchestrator.search.reply_kinds import ReplyKind, in_words
 from orchestrator.storage.runs import RunInfo, RunStore
 
 
@@ -39,6 +40,7 @@ def run_document(view: RunView, containers_left: int | None = None) -> RunDocume
     """The one object that `run` and `resume` end with."""
     history = view.history
     result = history.result(view.run_id)
+    outcomes = history.outcomes
     return RunDocument(
         run=result.run,
         task=result.task,
@@ -52,6 +54,8 @@ def run_document(view: RunView, containers_left: int | None = None) -> RunDocume
         evaluations=result.evaluations,
         analyses=result.analyses,
         requests=result.requests,
+        replies={kind.value: count for kind, count in outcomes.counts.items()},
+        too_long=outcomes.too_long,
         usage=usage_document(result.usage),
         ledger=ledger_lines(view.ledger),
         endings=dict(result.endings),
@@ -106,6 +110,7 @@ def spent_rows(document: RunDocument) -> Rows:
         ["evaluations", document.evaluations],
         ["analyses", document.analyses],
         ["requests", document.requests],
+        ["replies", ", ".join(f"{count} {kind}" for kind, count in document.replies.items()) or None],
         token_row(document.usage),
         ["US dollars", dollars(document.usage)],
         ["endings", ", ".join(f"{count} {ending}" for ending, count in document.endings.items()) or None],
@@ -116,11 +121,36 @@ def spent_rows(document: RunDocument) -> Rows:
     return Rows(title="What it took", columns=["what", "value"], rows=rows)
 
 
+def fruitless(document: RunDocument) -> list[str]:
+    """What came instead of calls of tools, where that was most of what came."""
+    said = in_words(document.replies, document.too_long, wanted=(ReplyKind.TOOLS,))
+    return [" ".join(said)] if said else []
+
+
 def unimproved(document: RunDocument) -> list[str]:
-    """What it means when the initial program is still the best; nothing where a candidate is better."""
+    """What it means when the initial program is still the best, by how the islands ended; nothing where it is not."""
     if document.best is None or document.best.id != INITIAL:
         return []
-    return ["The best is the initial program: no candidate beat it. More --commits, or another --seed, may find one."]
+    none_came = "no new program was committed" if document.evaluations == 0 else "no candidate beat it"
+    reasons = dict.fromkeys(stop.reason for stop in document.stops)
+    return [" ".join([f"The best is the initial program: {none_came}.", *(_advice(one, document) for one in reasons)])]
+
+
+def _advice(reason: str, document: RunDocument) -> str:
+    """What may help after an island has stopped for this."""
+    if reason == StopReason.REQUESTS:
+        return "The requests ran out: more --requests may help, or a --model that needs fewer for a commit."
+    if reason == StopReason.IDLE:
+        return "The model stopped calling tools: ask another --model, one that is made to call them."
+    if reason == StopReason.CONTEXT:
+        return (
+            "The model's context was too small for task and program: ask a --model with a longer one, or say in a "
+            "--models file what it really takes (`context_tokens`)."
+        )
+    if reason == StopReason.BUDGET_SPENT:
+        when = "before the first commit" if document.evaluations == 0 else "before all commits were made"
+        return f"The budget was spent {when}: `evolvarium estimate run {document.task}` says what a run takes."
+    return "More --commits, or another --seed, may find one."
 
 
 def _commit_rows(view: RunView) -> Rows:

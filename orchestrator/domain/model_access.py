@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from orchestrator.domain.model_options import unsendable
 from orchestrator.domain.written_settings import WrittenSettings
 
 
@@ -45,10 +47,19 @@ PROVIDER_KEYS = {Provider.ANTHROPIC: "ANTHROPIC_API_KEY", Provider.OPENAI: "OPEN
 """Environment variable of its key, which is sent to its own server and to no other unless somebody says so."""
 MODEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._:/+-]{0,127}$"
 _ENTRY_NAME = re.compile(r"^[a-z][a-z0-9._-]{0,63}$")
+_PRINTABLE = re.compile(r"[!-~]+")
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_LONGEST_HOST = 253
 _RESERVED = ("offline", "replay", *Provider)
 
 
 def _plain_url(url: str) -> str:
+    if _PRINTABLE.fullmatch(url) is None:
+        msg = (
+            "must be printable ASCII without spaces; write what else a path holds as %XX, and the name of a host in "
+            "its ASCII form (xn--...)"
+        )
+        raise ValueError(msg)
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         msg = "must be http://HOST[:PORT]/PATH or https://..."
@@ -56,8 +67,25 @@ def _plain_url(url: str) -> str:
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         msg = "must hold no user name, password, query or fragment: a key comes from the environment or from a file"
         raise ValueError(msg)
-    _ = parts.port  # raises ValueError where it is none
+    if not _is_host(parts.hostname) or parts.netloc.endswith(":"):
+        msg = "must name a host, as example.org, or an address, as 127.0.0.1 or [::1]; behind it, if at all, :PORT"
+        raise ValueError(msg)
+    if parts.port == 0:  # raises ValueError where it is none
+        msg = "must have a port from 1 to 65535, or none"
+        raise ValueError(msg)
     return url.rstrip("/")
+
+
+def _is_host(name: str) -> bool:
+    """Whether it is an address, or a name that can be looked up; underscores are what container networks use."""
+    if ":" in name or name.replace(".", "").isdigit():
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+    labels = name.removesuffix(".").split(".")
+    return len(name) <= _LONGEST_HOST and all(_LABEL.fullmatch(label) for label in labels)
 
 
 BaseUrl = Annotated[str, Field(min_length=8, max_length=500), AfterValidator(_plain_url)]
@@ -138,6 +166,14 @@ class ModelEntry(WrittenSettings):
     """Further fields of every request, as the provider documents them, for instance `reasoning_effort: high`."""
     without: tuple[str, ...] = ()
     """Parameters that are never sent, for instance `temperature`; those a server refuses are left out by themselves."""
+
+    @field_validator("options")
+    @classmethod
+    def _can_be_sent(cls, options: dict[str, Any]) -> dict[str, Any]:
+        if (fault := unsendable(options)) is not None:
+            msg = f"{fault}; options are sent as JSON: texts, finite numbers, true, false, null, lists and mappings"
+            raise ValueError(msg)
+        return options
 
     @model_validator(mode="after")
     def _api_is_of_its_provider(self) -> Self:

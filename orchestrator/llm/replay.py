@@ -55,16 +55,15 @@ class ReplayModel:
             count: How that model counts: what a reply may be long depends on it, and so does every request.
 
         Raises:
-            ModelError: The journal holds no reply.
-            RunStateError: A record is damaged.
+            RunStateError: The journal holds no request, or a record is damaged.
         """
         self._recorded = recorded
         self._context_tokens = context_tokens
         self._count = count
         requests = [_recorded(key, record) for key, record in journal.records() if _REQUEST.fullmatch(key)]
-        if all(recorded.reply is None for recorded in requests):
-            msg = f"the journal holds no reply of {recorded!r}; replay a run that made requests"
-            raise ModelError(msg)
+        if not requests:
+            msg = f"the journal holds no request to {recorded!r}; replay a run that made some"
+            raise RunStateError(msg)
         self._by_digest = {recorded.digest: recorded for recorded in requests}
         self._by_key = {recorded.key: recorded for recorded in requests}
 

@@ -40,9 +40,13 @@ class LanguageModel(Protocol):
         Raises:
             ModelUnavailable: Its provider does not serve us, and has not for as long as we wait; nothing was spent.
             ContextTooLong: The provider says so; nothing was spent.
-            LostReply: It may have been paid for; the caller may pay once more and ask again.
+            LostReply: It may have been paid for; the caller may pay once more and ask again. It is `LostInOutage` where
+                the provider serves nobody by now: a caller that does not ask again is paused by it.
             ModelError: No answer could be had; nothing was spent.
+            CancelledUnpaid: An operator asked to stop while no call was in flight; nothing was spent.
             Cancelled: An operator asked to stop; whether it was paid for, nobody can know.
+            BudgetExhausted: A ceiling of its own forbids the call; nothing was spent.
+            PrerequisiteError: The machine does not let it ask, for instance by a thread more; nothing was spent.
         """
         ...
 

@@ -23,13 +23,23 @@ from orchestrator.domain.conversation import (
     Usage,
 )
 from orchestrator.domain.records import from_record, to_record
-from orchestrator.errors import ContextTooLong, EvolvariumError, LostReply, ModelError
+from orchestrator.errors import (
+    BudgetExhausted,
+    CancelledUnpaid,
+    ContextTooLong,
+    EvolvariumError,
+    LostReply,
+    ModelError,
+    PrerequisiteError,
+)
 from orchestrator.ports import LanguageModel, Ledger, Reservation
 from orchestrator.search.replay import Record, Steps
 
 TOO_LONG = "context_too_long"
 """In the place of a reply: what the provider said when the conversation did not fit into the model's context."""
 _MAX_SAID = 500
+_UNPAID = (ModelError, CancelledUnpaid, BudgetExhausted, PrerequisiteError)
+"""Of a call, apart from `LostReply`: what `LanguageModel.complete` raises where nothing was spent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +110,7 @@ class Attempt:
         Raises:
             LostReply: It may have been paid for, so it is charged in full; it can be made again.
             ModelError: No answer could be had; nothing is charged.
+            CancelledUnpaid: Nor was anything in flight when somebody asked to stop; likewise.
             EvolvariumError: What it has cost cannot be known, so it is charged in full.
         """
         with ExitStack() as stack:
@@ -113,11 +124,9 @@ class Attempt:
             try:
                 self._announce()
                 self._record(self._outcomes(call))
-            except BaseException as error:
+            except BaseException:
                 if self._is_repeatable:
                     self._release()
-                elif isinstance(error, ModelError) and not isinstance(error, LostReply):
-                    self._retract()
                 raise
             self._retract()
 
@@ -131,10 +140,16 @@ class Attempt:
             replies = call()
         except ContextTooLong as error:
             return [refusal(str(error))] * len(self._requests)
+        except _UNPAID as error:  # of the call alone: what cannot be recorded afterwards was paid for
+            if not isinstance(error, LostReply) and not self._is_repeatable:
+                self._retract()
+            raise
         if not replies:
             msg = f"{self._requests[0].model.name} gave no reply, and says nothing of why"
             raise LostReply(msg)
-        return [{"reply": to_record(encodable(reply))} for reply in replies]
+        return [
+            {"reply": to_record(encodable(reply, one.worst))} for reply, one in zip(replies, self._open, strict=False)
+        ]
 
     def _record(self, outcomes: Sequence[dict[str, Any]]) -> None:
         for outcome in outcomes[: len(self._requests)]:
@@ -181,16 +196,20 @@ def record_outcome(steps: Steps, request: Request, outcome: dict[str, Any]) -> N
     steps.once(request.key, partial(dict, record), identity=request.identity)
 
 
-def encodable(reply: Reply) -> Reply:
+def encodable(reply: Reply, worst: Usage) -> Reply:
     """The same reply without what JSON escapes can bring in and no record or request can hold.
 
     That is lone surrogates, numbers that are not finite, and values nested too deep. They are replaced in texts; a
     call's arguments that hold one count as none. A native message must come back to its provider unchanged, so it is
-    left out as a whole.
+    left out as a whole. A usage that cannot be recorded is none.
+
+    Args:
+        reply: As the model gave it.
+        worst: What it has cost at most; taken for its usage where it has none.
     """
     message = reply.message
     native = message.native
-    return replace(
+    cleaned = replace(
         reply,
         served_by=clean(reply.served_by),
         message=AssistantMessage(
@@ -205,11 +224,15 @@ def encodable(reply: Reply) -> Reply:
             native=native if _can_be_recorded(AssistantMessage(text="", native=native)) else None,
         ),
     )
+    return cleaned if _is_the_same_when_read(cleaned) else replace(cleaned, usage=worst, is_estimate=True)
 
 
 def _can_be_recorded(message: AssistantMessage) -> bool:
     """Whether it can be written and is the same when it is read again; within a reply, whose depth counts."""
-    reply = Reply(message=message, usage=Usage(), stop=StopReason.END)
+    return _is_the_same_when_read(Reply(message=message, usage=Usage(), stop=StopReason.END))
+
+
+def _is_the_same_when_read(reply: Reply) -> bool:
     try:
         return from_record(Reply, to_record(reply)) == reply
     except (ValueError, RecursionError, EvolvariumError):

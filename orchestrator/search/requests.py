@@ -86,8 +86,9 @@ class ModelRequests:
         Raises:
             BudgetExhausted: A ceiling does not cover its worst case.
             ContextTooLong: The conversation is too long for the model; this is recorded, and raised every time.
-            ModelError: No answer could be had; nothing was spent, but for lost replies.
-            Cancelled: Somebody asked to stop.
+            ModelError: No answer could be had; nothing was spent, but for lost replies. After the last of these it is
+                `LostReply`, or `LostInOutage`, by which the run is paused, where the provider serves nobody by then.
+            Cancelled: Somebody asked to stop; what was in flight then is lost.
             RunStateError: The journal holds a reply to another request under this key.
         """
         request = self._request(key, conversation, sampling)

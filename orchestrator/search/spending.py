@@ -33,8 +33,15 @@ class Spending:
     usage: Usage = field(default_factory=Usage)
     """Of them."""
     lost: int = 0
-    """Calls that were announced and whose outcome nobody knows; one that is in flight just now looks the same."""
+    """Calls that were announced and whose outcome nobody knows."""
     lost_usage: Usage = field(default_factory=Usage)
+    """Of them, at their reservation."""
+    in_flight: int = 0
+    """Calls whose outcome a live process may still learn; one that an earlier process lost too, until it is made again.
+
+    The records do not say which process announced a call.
+    """
+    in_flight_usage: Usage = field(default_factory=Usage)
     """Of them, at their reservation."""
 
     def __add__(self, other: Spending) -> Spending:
@@ -45,24 +52,29 @@ class Spending:
             usage=self.usage + other.usage,
             lost=self.lost + other.lost,
             lost_usage=self.lost_usage + other.lost_usage,
+            in_flight=self.in_flight + other.in_flight,
+            in_flight_usage=self.in_flight_usage + other.in_flight_usage,
         )
 
     @property
     def whole(self) -> Usage:
         """Everything that counts against a budget."""
-        return self.usage + self.lost_usage
+        return self.usage + self.lost_usage + self.in_flight_usage
 
 
 AccountOf = Callable[[str, Account | None], Account]
 """The account that a request is shown under, by its key and the account its records name; None: they name none."""
 
 
-def read_spending(records: Iterable[tuple[str, Record]], account_of: AccountOf) -> tuple[Spending, ...]:
+def read_spending(
+    records: Iterable[tuple[str, Record]], account_of: AccountOf, *, is_live: bool = False
+) -> tuple[Spending, ...]:
     """The spending of every account, by role, model and island.
 
     Args:
         records: (key, record) of a journal, in the order of writing.
         account_of: Says whose a request is.
+        is_live: Whether a process goes on with the run, so that what was announced last may still be answered.
 
     Raises:
         RunStateError: A record is damaged.
@@ -85,20 +97,42 @@ def read_spending(records: Iterable[tuple[str, Record]], account_of: AccountOf) 
                 attempts[attempt] = (account, _usage(key, record, "reserved"))
             elif attempt in attempts:
                 attempts[attempt] = (attempts[attempt][0], Usage())
-    for account, usage in _lost(announced, answered):
-        _add(found, Spending(account=account, lost=1, lost_usage=usage))
+    for account, usage, is_last in _unknown(announced, answered):
+        if is_live and is_last:
+            _add(found, Spending(account=account, in_flight=1, in_flight_usage=usage))
+        else:
+            _add(found, Spending(account=account, lost=1, lost_usage=usage))
     return tuple(sorted(found.values(), key=lambda one: _place(one.account)))
 
 
-def _lost(
+def read_answered(records: Iterable[tuple[str, Record]]) -> Iterator[tuple[str, Usage]]:
+    """(key, usage) of every request that was answered, in the order in which they were recorded.
+
+    Args:
+        records: As `read_spending`.
+
+    Raises:
+        RunStateError: A record is damaged.
+    """
+    for key, record in records:
+        if _OUTCOME.fullmatch(key) and "reply" in record:
+            yield key, _usage(key, _part(key, record, "reply"), "usage")
+
+
+def _unknown(
     announced: Mapping[str, Mapping[int, tuple[Account, Usage]]], answered: Set[str]
-) -> Iterator[tuple[Account, Usage]]:
-    """Announcements that led to nothing one knows of; the last one of a request with an outcome led to that."""
+) -> Iterator[tuple[Account, Usage, bool]]:
+    """Announcements that led to nothing one knows of; the last one of a request with an outcome led to that.
+
+    Yields:
+        Who pays, what was reserved, and whether it is the last one of its request.
+    """
     for request, attempts in announced.items():
-        last = max(attempts, default=0) if request in answered else 0
+        last = max(attempts, default=0)
         for attempt, (account, usage) in attempts.items():
-            if attempt != last and usage != Usage():  # free: retracted, or of a model that loses nothing
-                yield account, usage
+            is_last = attempt == last
+            if not (is_last and request in answered) and usage != Usage():  # free: retracted, or nothing can be lost
+                yield account, usage, is_last
 
 
 def _add(found: dict[Account, Spending], more: Spending) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -66,6 +67,11 @@ class SqliteJournal:
         with self._transaction("read") as connection:
             value = connection.scalar(select(meta.c.value).where(meta.c.name == "created_at"))
         return str(value)
+
+    @property
+    def is_written_elsewhere(self) -> bool:
+        """Whether another process, which is alive, owns the journal and goes on with it."""
+        return self._owner is None and holder(_lock_of(self._path)) not in (None, os.getpid())
 
     def get(self, key: str) -> Mapping[str, Any] | None:
         """See `ports.Journal`.
@@ -237,8 +243,12 @@ def canonical_json(key: str, record: Mapping[str, Any]) -> str:
         raise ValueError(msg) from error
 
 
+def _lock_of(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
+
+
 def _own(path: Path) -> FileLock:
-    lock_path = path.with_name(path.name + ".lock")
+    lock_path = _lock_of(path)
     try:
         lock = FileLock(lock_path)
     except BlockingIOError as error:

@@ -241,7 +241,7 @@ def test_the_doctor_finds_an_installation_that_works_ready(installation: Install
 
 
 def test_a_run_in_use_cannot_be_resumed_or_removed(installation: Installation) -> None:
-    process = installation.start(*TINY)
+    process = installation.start("run", "online_bin_packing", "--public-seed", "--commits", "30")  # outlasts the test
     try:
         run_id = installation.new_run(process)
         assert installation.call("resume", run_id).code == 2

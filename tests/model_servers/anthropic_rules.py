@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests.model_servers.anthropic_thinking import THOUGHTS, refusal_of_budget, refusal_of_thoughts
+
 PARAMETERS = frozenset(
     (
         *("max_tokens", "messages", "model", "cache_control", "container", "diagnostics", "inference_geo", "metadata"),
@@ -18,7 +20,6 @@ PARAMETERS = frozenset(
     )
 )
 _COUNT_PARAMETERS = PARAMETERS - {"max_tokens", "stream", "temperature", "top_k", "top_p", "stop_sequences"}
-_THOUGHTS = ("thinking", "redacted_thinking")
 _FIELDS = {
     "text": {"type", "text", "cache_control", "citations"},
     "thinking": {"type", "thinking", "signature"},
@@ -69,6 +70,8 @@ def check_request(
     _check_tools(body.get("tools", []))
     _check_system(body.get("system", "system"))
     _check_messages(body["messages"], body["model"])
+    if refusal := refusal_of_thoughts(_turns(body["messages"]), body.get("thinking"), body["model"]):
+        raise Refused(refusal)
     if len(list(_marks(body))) > 4:
         raise Refused(f"A maximum of 4 blocks with cache_control may be provided. Found {len(list(_marks(body)))}.")
     if not counts and (tokens := tokens_of(body)) > most_input:
@@ -97,10 +100,8 @@ def _check_sampling(body: Mapping[str, Any], most_output: int) -> None:
             f"thinking: Input tag '{thinking['type']}' found using 'type' does not match any of the expected tags"
         )
     if thinking["type"] == "enabled":
-        if thinking["budget_tokens"] < 1024:
-            raise Refused("thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
-        if thinking["budget_tokens"] >= most:
-            raise Refused("`max_tokens` must be greater than `thinking.budget_tokens`")
+        if (refusal := refusal_of_budget(thinking, most)) is not None:
+            raise Refused(refusal)
         if temperature not in (None, 1):
             raise Refused("`temperature` may only be set to 1 when thinking is enabled")
 
@@ -152,7 +153,7 @@ def _check_messages(messages: list[dict[str, Any]], model: str) -> None:
             )
         for place, block in enumerate(blocks):
             _check_block(block, role, f"messages.{number}.content.{place}", model)
-        if role == "assistant" and blocks[-1]["type"] in _THOUGHTS:
+        if role == "assistant" and blocks[-1]["type"] in THOUGHTS:
             raise Refused(f"messages.{number}: The final block in an assistant message cannot be `thinking`.")
         _check_results(turns, number)
         for used in _ids(blocks, "tool_use", "id"):

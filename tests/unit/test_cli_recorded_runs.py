@@ -19,7 +19,7 @@ from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.bootstrap.runs import exists, new_run
 from orchestrator.cli import figures
-from orchestrator.cli.documents import OutcomeDocument, RunDocument, VerdictDocument
+from orchestrator.cli.documents import IslandStop, OutcomeDocument, RunDocument, VerdictDocument
 from orchestrator.cli.junit import junit_report
 from orchestrator.cli.main import execute
 from orchestrator.cli.search_endings import explained_search
@@ -284,13 +284,47 @@ def test_what_can_be_done_after_a_failure_is_said_truthfully(home: Path, task: T
     assert gone == "broken; nothing was recorded of the run, so none is kept: start it again"
 
 
-def test_a_best_that_is_the_initial_program_isexplained_search(call: Call, record: Callable[..., str]) -> None:
+def _stopped(document: RunDocument, *reasons: str, evaluations: int) -> str:
+    """What is said of a run that found nothing and whose islands stopped for this."""
+    assert document.best is not None
+    still = {
+        "best": document.best.model_copy(update={"id": "initial"}),
+        "stops": [IslandStop(island=number, reason=reason) for number, reason in enumerate(reasons)],
+        "evaluations": evaluations,
+    }
+    (said,) = unimproved(document.model_copy(update=still))
+    return said
+
+
+def test_a_best_that_is_the_initial_program_is_explained(call: Call, record: Callable[..., str]) -> None:
     run_id = record()
     document = RunDocument.model_validate(_json(call, "show", run_id))
     assert unimproved(document) == []
-    assert document.best is not None
-    still = document.model_copy(update={"best": document.best.model_copy(update={"id": "initial"})})
-    assert "no candidate beat it" in unimproved(still)[0]
+    assert _stopped(document, "commits", "commits", evaluations=4) == (
+        "The best is the initial program: no candidate beat it. More --commits, or another --seed, may find one."
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ("requests", "--requests"),
+        ("idle", "stopped calling tools: ask another --model"),
+        ("context", "context was too small"),
+        ("budget-spent", "spent before the first commit: `evolvarium estimate run online_bin_packing`"),
+    ],
+)
+def test_the_advice_after_a_run_without_commits_fits_how_it_ended(
+    call: Call, record: Callable[..., str], reason: str, advice: str
+) -> None:
+    document = RunDocument.model_validate(_json(call, "show", record()))
+    said = _stopped(document, reason, evaluations=0)
+    assert said.startswith("The best is the initial program: no new program was committed. The ")
+    assert advice in said
+    assert "--commits" not in said
+    both = _stopped(document, reason, "commits", reason, evaluations=2)
+    assert "no candidate beat it" in both
+    assert both.count("--commits, or another --seed") == 1
 
 
 def test_with_json_a_candidate_is_shown_without_a_table(call: Call, record: Callable[..., str]) -> None:

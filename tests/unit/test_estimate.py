@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +26,7 @@ from orchestrator.bootstrap.estimates.amounts import (
 )
 from orchestrator.bootstrap.estimates.assumptions import RunAssumptions, assumed
 from orchestrator.bootstrap.estimates.estimate import Estimate
-from orchestrator.bootstrap.estimates.models import EstimatedModel, estimated_models
+from orchestrator.bootstrap.estimates.models import ContextSource, EstimatedModel, estimated_models
 from orchestrator.bootstrap.estimates.search import estimate_search, first_request_tokens
 from orchestrator.bootstrap.places import find_places
 from orchestrator.cli.main import execute
@@ -33,7 +34,9 @@ from orchestrator.domain.conversation import Usage
 from orchestrator.domain.model_access import Member, ModelAccess, ModelEntry, ModelRole, Price, PriceTier, Provider
 from orchestrator.errors import InputError
 from orchestrator.evaluation.tasks import load_task
+from orchestrator.llm.offline import DEFAULT_CONTEXT_TOKENS as OFFLINE_CONTEXT_TOKENS
 from orchestrator.llm.prices import cost, price_table
+from orchestrator.llm.providers.bodies import DEFAULT_CONTEXT_TOKENS
 from tests.recorded_runs import Recording
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +46,10 @@ Call = Callable[..., tuple[int, str, str]]
 
 
 def model(price: Price | None = PRICE, **fields: Any) -> EstimatedModel:
-    known = {"name": "m", "price_source": "", "context_tokens": 100_000, "max_output_tokens": None, "caches": True}
+    known = {
+        "name": "m", "price_source": "", "context_tokens": 100_000, "context_source": ContextSource.ENTRY,
+        "max_output_tokens": None, "caches": True,
+    }  # fmt: skip
     return EstimatedModel(price=price, **{**known, **fields})
 
 
@@ -172,7 +178,35 @@ def test_a_budget_is_the_ceiling_where_settings_allow_more() -> None:
     free = Estimate(method="run", subject="t", lines=(line,), assumptions=())
     assert (free.most_usd, free.most_tokens) == (Decimal(7), 900)
     bound = Estimate(method="run", subject="t", lines=(line,), assumptions=(), budget_usd=Decimal(2), budget_tokens=500)
-    assert (bound.most_usd, bound.most_tokens) == (Decimal(2), 500)
+    assert (bound.most_usd, bound.most_tokens) == (Decimal("0.01"), 500)  # that is what 500 tokens of output cost
+    dear = replace(bound, budget_usd=Decimal("0.0002"), budget_tokens=None)
+    assert (dear.most_usd, dear.most_tokens) == (Decimal("0.0002"), 400)  # as much cached input as that buys
+
+
+@given(st.integers(1, 900), st.integers(1, 2000), st.integers(0, 100), st.one_of(st.none(), st.integers(1, 10**6)))
+def test_whatever_is_at_most_can_be_bought(requests: int, limit: int, cents: int, tokens: int | None) -> None:
+    one, usd = model(), Decimal(cents) / 100
+    line = Line(role="agent", model=one, expected=Amounts(), at_most=most_amounts(one, requests, output_limit=limit))
+    estimate = Estimate(method="run", subject="t", lines=(line,), assumptions=(), budget_usd=usd, budget_tokens=tokens)
+    most, row = estimate.at_most.usage, estimate.most_of(line).usage
+    assert most.usd is not None
+    assert most.usd <= usd
+    assert (row.input_tokens, row.output_tokens) == (most.input_tokens, most.output_tokens)
+    assert max(most.input_tokens, most.output_tokens) <= estimate.most_tokens
+    assert PRICE.cached_input is not None
+    assert estimate.most_tokens * PRICE.cached_input / 10**6 <= usd
+    assert most.output_tokens * PRICE.output / 10**6 <= usd
+    assert tokens is None or estimate.most_tokens <= tokens
+
+
+def test_no_figure_is_over_what_is_at_most(call: Call) -> None:
+    document = documented(
+        call, "estimate", "run", "online_bin_packing", "--model", "openai/qwen", "--base-url", "http://127.0.0.1:1"
+    )
+    (line,) = document["lines"]
+    # 32,768 tokens hold no whole reply of 32,000 beside a conversation of some length, and the other way round
+    for name in ("input_tokens", "output_tokens"):
+        assert line["expected"]["usage"][name] <= line["at_most"]["usage"][name]
 
 
 def test_members_of_an_ensemble_share_what_is_expected_and_each_may_have_to_do_it_all() -> None:
@@ -187,6 +221,10 @@ def test_members_of_an_ensemble_share_what_is_expected_and_each_may_have_to_do_i
     big, small = estimated_models("crew", ModelRole.AGENT, access, price_table({}), context_tokens=50_000)
     assert (big.share, small.share) == (Fraction(1, 4), Fraction(3, 4))
     assert big.context_tokens == 50_000
+    wide = access.models["big"].model_copy(update={"context_tokens": 90_000})
+    mixed = access.model_copy(update={"models": {**access.models, "big": wide}})
+    both = estimated_models("crew", ModelRole.AGENT, mixed, price_table({}), context_tokens=50_000)
+    assert [one.context_tokens for one in both] == [50_000, 50_000]  # a conversation must fit into each of them
     lines = [
         Line(
             role="agent",
@@ -276,6 +314,47 @@ def test_an_unknown_price_is_said_with_the_way_out_and_no_key_is_needed(call: Ca
     assert priced["total"]["expected"]["usage"]["cached_input_tokens"] > 0
 
 
+def test_the_context_is_what_a_run_would_take(call: Call, tmp_path: Path) -> None:
+    server = ("--base-url", "http://127.0.0.1:1")
+    assert RunAssumptions().context_tokens == DEFAULT_CONTEXT_TOKENS
+    cases: list[tuple[tuple[str, ...], int, str]] = [
+        (("--model", "openai/qwen", *server), DEFAULT_CONTEXT_TOKENS, "assumed"),
+        (("--model", "openai/qwen", *server, "--assume", "context_tokens=65536"), 65_536, "assumed"),
+        (("--model", "anthropic/claude-sonnet-4-5"), 200_000, "table"),
+        (("--model", "offline"), OFFLINE_CONTEXT_TOKENS, "engine"),
+        (("--model", "mine", "--models", str(tmp_path / "models.yaml")), 50_000, "entry"),
+    ]
+    (tmp_path / "models.yaml").write_text(
+        "models:\n  mine: {provider: anthropic, model: claude-sonnet-4-5, context_tokens: 50000}\n", encoding="utf-8"
+    )
+    for arguments, tokens, source in cases:
+        document = documented(call, "estimate", "run", "online_bin_packing", *arguments)
+        (line,) = document["lines"]
+        assert (line["context_tokens"], line["context_source"]) == (tokens, source)
+        assert any(f"{tokens:,} tokens at most" in fact for fact in document["facts"])
+        assumed_names = [one["name"] for one in document["assumptions"]]
+        assert ("context_tokens" in assumed_names) == (source == "assumed")
+
+
+def test_a_known_context_is_not_assumed(call: Call) -> None:
+    code, _, err = call(
+        "estimate", "run", "online_bin_packing", "--model", "anthropic/claude-sonnet-4-5", "--assume",
+        "context_tokens=9000",
+    )  # fmt: skip
+    assert code == 2
+    assert "anthropic/claude-sonnet-4-5 has 200,000 tokens" in err
+    assert "`context_tokens` in a --models file" in err
+
+
+def test_the_readmes_estimate_and_run_are_one_pair(call: Call) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (estimate,) = [line.partition("#")[0].split() for line in page.splitlines() if "evolvarium estimate run" in line]
+    run = next(line for line in page.splitlines() if line.startswith("evolvarium run") and "--budget-usd" in line)
+    assert run.partition("#")[0].split() == [estimate[0], *estimate[2:]]
+    document = documented(call, *estimate[1:])
+    assert 0 < document["total"]["expected"]["usage"]["usd"] < document["budget_usd"] == 5
+
+
 def test_a_price_of_the_table_is_shown_with_its_date(call: Call) -> None:
     document = documented(call, "estimate", "run", "online_bin_packing", "--model", "anthropic/claude-opus-5-5")
     (line,) = document["lines"]
@@ -307,7 +386,7 @@ def test_a_wrong_assumption_is_told_by_its_name(given: str, told: str) -> None:
 
 
 def test_every_assumption_is_stated_and_can_be_changed() -> None:
-    stated = RunAssumptions().stated()
+    stated = RunAssumptions().stated([model(context_source=ContextSource.ASSUMED)])
     assert all(meaning for _, _, meaning in stated)
     for name, value, _ in stated:
         changed = assumed(RunAssumptions, [f"{name}={value / 2 if value <= 1 else int(value) * 2}"])

@@ -12,23 +12,18 @@ import pytest
 from orchestrator.bootstrap.estimates.amounts import Line
 from orchestrator.bootstrap.estimates.bench import estimate_bench, most_requests
 from orchestrator.bootstrap.estimates.estimate import Estimate
-from orchestrator.bootstrap.estimates.evolution import Course, course_of, estimate_evolution
-from orchestrator.bootstrap.estimates.like import read_measured
+from orchestrator.bootstrap.estimates.evolution import course_of, estimate_evolution
+from orchestrator.bootstrap.estimates.like_evolution import Course
 from orchestrator.bootstrap.robophd.choices import DatasetChoice, EvolveChoices
 from orchestrator.bootstrap.robophd.config_file import settings_from
 from orchestrator.bootstrap.robophd.data import data_view, load_evolve_data
-from orchestrator.bootstrap.runs import EVOLUTION, SQL_BENCH
 from orchestrator.bootstrap.sql.choices import BenchChoices, Layout, SqlBudget, methods_of
 from orchestrator.cli.estimate_tables import estimate_document, estimate_parts
 from orchestrator.cli.main import execute
 from orchestrator.cli.terminal import Rows
-from orchestrator.domain.budgets import Account
-from orchestrator.domain.conversation import AssistantMessage, Reply, StopReason, Usage
+from orchestrator.domain.conversation import Usage
 from orchestrator.domain.model_access import ModelAccess, ModelEntry, Price, Provider
-from orchestrator.domain.records import to_record
-from orchestrator.errors import InputError
 from orchestrator.methods.evosql import Settings
-from orchestrator.storage.runs import RunStore
 from tests.evolution_data import write_list
 
 SETTINGS = Settings(candidates=4, rounds=3)
@@ -136,7 +131,9 @@ def test_a_limit_and_a_choice_of_databases_count(questions: Path) -> None:
 def test_a_budget_is_the_ceiling_of_a_bench(questions: Path) -> None:
     budget = SqlBudget(usd=Decimal("0.25"), tokens=1000)
     estimate = estimate_bench(bench(questions, budget=budget), SETTINGS)
-    assert (estimate.most_usd, estimate.most_tokens) == (Decimal("0.25"), 1000)
+    assert (estimate.most_usd, estimate.most_tokens) == (Decimal("0.01"), 1000)  # so much 1000 tokens of output cost
+    estimate = estimate_bench(bench(questions, budget=SqlBudget(usd=Decimal("0.25"))), SETTINGS)
+    assert (estimate.most_usd, estimate.most_tokens) == (Decimal("0.25"), 2_500_000)  # as much cached input it buys
     document = estimate_document(estimate)
     assert any("less than what is expected" in part for part in estimate_parts(document) if isinstance(part, str))
 
@@ -168,61 +165,6 @@ def test_an_evolution_is_what_one_counts_by_hand(questions: Path) -> None:
     assert lines["hybrid"].expected.requests == 0
     most = {role: line.at_most.requests for role, line in lines.items()}
     assert most == {"evolver": 80, "answerer": 78 * 3, "hybrid": 13 * 24}
-
-
-def recorded(home: Path, header: Mapping[str, Any], accounts: Mapping[str, Account], ends: list[str]) -> str:
-    """A run with one reply for each account's key."""
-    reply = Reply(message=AssistantMessage(text="so"), usage=ONE, stop=StopReason.END)
-    run_id, journal = RunStore(home).create()
-    with journal:
-        journal.put("run", header)
-        for key, account in accounts.items():
-            journal.put(key, {"reply": to_record(reply), "account": to_record(account)})
-        for key in ends:
-            journal.put(key, {})
-    return run_id
-
-
-def test_a_bench_like_a_recorded_one_takes_its_averages(questions: Path, tmp_path: Path) -> None:
-    accounts = {
-        "q/1/elicit/request/0001": Account(role="elicit", model="a"),
-        "q/1/elicit/request/0002": Account(role="elicit", model="a"),
-        "q/1/evosql/r0/critic/request/0001": Account(role="evosql/critic", model="b"),
-        "q/2/elicit/request/0001": Account(role="elicit", model="a"),
-    }
-    ends = ["q/1/outcome", "q/2/outcome"]
-    run_id = recorded(tmp_path, {"kind": SQL_BENCH}, accounts, ends)
-    measured = read_measured(RunStore(tmp_path), run_id, SQL_BENCH)
-    itself = by_role(estimate_bench(bench(questions, limit=2), SETTINGS, like=measured))
-    assert itself["generator"].expected.requests == 3
-    assert itself["generator"].expected.usage == Usage(
-        input_tokens=300, cached_input_tokens=150, output_tokens=30, usd=Decimal("0.000615")
-    )
-    assert itself["critic"].expected.requests == 1
-    larger = by_role(estimate_bench(bench(questions), SETTINGS, like=measured))
-    assert larger["generator"].expected.requests == 27
-    assert larger["critic"].expected.usage.output_tokens == 90
-    assert larger["critic"].at_most.requests == 18 * 7
-
-
-def test_an_evolution_like_a_recorded_one_takes_its_averages(questions: Path, tmp_path: Path) -> None:
-    accounts = {
-        "it/2/evolve/request/0001": Account(role="evolver", model="a"),
-        "answer/0123456789abcdef/garden-1/request/0001": Account(role="answerer", model="b"),
-        "answer/0123456789abcdef/garden-2/request/0001": Account(role="answerer", model="b"),
-    }
-    run_id = recorded(tmp_path, {"kind": EVOLUTION}, accounts, ["it/1/end", "it/2/evolve/end", "it/2/end"])
-    measured = read_measured(RunStore(tmp_path), run_id, EVOLUTION)
-    assert measured.units == 2
-    lines = by_role(estimate_evolution(evolution(questions), settings_from({"iterations": 6}), like=measured))
-    found = {role: line.expected.requests for role, line in lines.items()}
-    assert found == {"evolver": 3, "answerer": 6, "hybrid": 0}
-
-
-def test_a_run_that_has_made_nothing_gives_no_average(tmp_path: Path) -> None:
-    run_id = recorded(tmp_path, {"kind": SQL_BENCH}, {}, [])
-    with pytest.raises(InputError, match="has no questions that are answered"):
-        read_measured(RunStore(tmp_path), run_id, SQL_BENCH)
 
 
 def test_the_commands_need_no_engine_and_no_key(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +23,7 @@ from orchestrator.domain.records import to_record
 from orchestrator.errors import RunStateError
 from orchestrator.evaluation.tasks import load_task
 from orchestrator.search.spending import Spending, read_spending
+from orchestrator.storage.journal import SqliteJournal
 from orchestrator.storage.runs import RunStore
 from tests.memory_journal import MemoryJournal
 from tests.recorded_runs import Recording
@@ -168,6 +171,66 @@ def test_what_an_account_is_for_is_called_alike_with_and_without_one_in_the_reco
     records = {key: answered(ONE, account) for key, account in accounts.items()}
     assert read_ledger(journal_of({"run": header, **records})) == without
     assert [one.account.role for one in without] == ["critic", "generator"]
+
+
+def test_calls_of_a_live_run_are_in_flight_and_those_it_made_again_are_lost() -> None:
+    records = {
+        "i0/request/0001/sent": announced(WORST, agent(0)),
+        "i0/request/0001/2/sent": announced(WORST, agent(0)),
+        "i0/request/0002/sent": announced(ONE, agent(0)),
+        "i0/request/0002/void": {},
+        "i0/request/0003/sent": announced(WORST, agent(0)),
+        "i0/request/0003/2/sent": announced(WORST, agent(0)),
+        "i0/request/0003": answered(ONE, agent(0)),
+    }
+    (live,) = read_spending(records.items(), lambda _, named: named or agent(9), is_live=True)
+    assert (live.in_flight, live.in_flight_usage) == (1, WORST)
+    assert (live.lost, live.lost_usage) == (2, WORST + WORST)
+    (dead,) = read_ledger(journal_of(records))
+    assert (dead.in_flight, dead.lost) == (0, 3)
+    assert live.whole == dead.whole
+
+
+LIVE = """
+import sys
+from pathlib import Path
+from orchestrator.storage.journal import SqliteJournal
+from tests.unit.test_ledger_report import WORST, agent, announced
+with SqliteJournal(Path(sys.argv[1])) as journal:
+    journal.put("i0/request/0001/sent", announced(WORST, agent(0)))
+    print("announced", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_ledger_of_a_run_that_another_process_goes_on_with_shows_its_calls_in_flight(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", LIVE, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True
+    )
+    with owner:
+        assert owner.stdin is not None
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "announced\n"
+        with SqliteJournal(path, read_only=True) as journal:
+            (while_it_lives,) = read_ledger(journal)
+        owner.stdin.close()
+    with SqliteJournal(path, read_only=True) as journal:
+        (afterwards,) = read_ledger(journal)
+    assert (while_it_lives.in_flight, while_it_lives.lost) == (1, 0)
+    assert (afterwards.in_flight, afterwards.lost) == (0, 1)
+    with SqliteJournal(path) as journal:  # by whoever goes on with it: its own calls have not begun
+        assert [one.lost for one in read_ledger(journal)] == [1]
+
+
+def test_calls_in_flight_have_columns_of_their_own() -> None:
+    (line,) = ledger_lines([Spending(account=agent(0), in_flight=1, in_flight_usage=WORST)])
+    assert (line.in_flight, line.in_flight_usage.output_tokens, line.lost) == (1, 1000, 0)
+    (table,) = ledger_rows([line])
+    assert table.title == "Spent on models (1 call in flight, at the most it can cost)"
+    assert list(table.columns)[-2:] == ["in flight", "in flight US dollars"]
+    assert list(table.rows[0])[-2:] == [1, "0.5000"]
+    assert "lost" not in table.columns
 
 
 @pytest.mark.parametrize(

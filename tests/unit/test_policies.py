@@ -261,6 +261,21 @@ models:
     assert explain(parse_policy(GOOD.encode(), "team.yaml")).models == ()
 
 
+@pytest.mark.parametrize("pattern", ["claude-opus-5", "claude*", "openai", "openai/", "opnai/*", "Anthropic/*", "?"])
+def test_a_rule_that_no_model_can_have_the_name_of_is_refused(pattern: str) -> None:
+    rules = f'models:\n  - {{models: ["{pattern}"], base_urls: ["*"]}}\n'
+    with pytest.raises(PolicyError, match=r"models.0.models.0 is .*matches no PROVIDER/NAME, so it allows nothing"):
+        parse_policy((GOOD + rules).encode(), "team.yaml")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*", "*claude*", "openai/*", "openai/?", "a*", "??????/gpt-5", "anthropic/claude-x"]
+)
+def test_a_rule_that_a_model_can_have_the_name_of_is_accepted(pattern: str) -> None:
+    rules = f'models:\n  - {{models: ["{pattern}"], base_urls: ["*"]}}\n'
+    assert parse_policy((GOOD + rules).encode(), "team.yaml").models[0].models == (pattern,)
+
+
 def test_shipped_policies_but_strict_have_the_same_rules_on_models() -> None:
     rules = {path.stem: load_policy(path).models for path in (ROOT / "policies").glob("*.yaml")}
     assert rules["strict"] == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -108,8 +109,22 @@ def test_a_doubtful_answer_says_everything_that_speaks_against_it() -> None:
     )
     low = text(document(confident=False, confidence=4.5, doubts=["no column fits", "no row comes"]))
     assert "\nDoubtful: the critic gives it 4.5 of 10: no column fits; no row comes.\n" in low
+    unread = "the critic's replies could not be read (3 of 3 candidates)"
+    nobody = text(document(confident=False, confidence=None, doubts=[unread]))
+    assert f"\nDoubtful: {unread}.\n" in nobody
+    assert "of 10" not in nobody
     assert "Doubtful" not in text(document(unplaced=["live"]))
     assert "Doubtful" not in text(document(one, answered=False, confident=False, confidence=-1))
+
+
+def test_what_an_answer_took_is_said_at_its_end_where_a_model_was_asked() -> None:
+    usage = Usage(input_tokens=900, cached_input_tokens=100, output_tokens=50, usd=Decimal("0.01234"))
+    asked = {"critic_model": "openai/x", "requests": 4, "usage": usage_document(usage).model_dump()}
+    assert text(document(**asked)).endswith("\nIt took 4 requests, 1050 tokens and 0.0123 US dollars.")
+    assert text(document(**asked, sql="")).endswith("0.0123 US dollars.")
+    unknown = {**asked, "usage": {**asked["usage"], "usd": None}}
+    assert text(document(**unknown)).endswith("1050 tokens and an unknown sum of US dollars.")
+    assert "It took" not in text(document(critic_model="offline/effort-0.5"))
 
 
 @pytest.mark.parametrize(("confident", "ending"), [(True, "agreed with confidence;"), (False, "agreed;")])
@@ -146,3 +161,24 @@ def test_steps_are_told_on_a_terminal_only(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     tell(Terminal(), Progress(event=Event.PROPOSED, question="ask", method="", round=0))
     assert capsys.readouterr().err == ("round 0: proposed and run\n" if is_terminal else "")
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"replies": {"refusal": 4}}, "4 of 4 replies were refusals."),
+        ({"replies": {"text": 1, "thought": 3}}, "3 of 4 replies were thoughts alone."),
+        ({"replies": {"unknown-tools": 1}}, "1 of 1 reply called only tools that do not exist."),
+        ({"replies": {"text": 4}}, "there was none in what the model said."),
+        (
+            {"replies": {"too-long": 4}, "too_long": "m: the most is 8192 tokens"},
+            "4 of 4 requests were too long; the model's server says: m: the most is 8192 tokens; give `context_tokens`",
+        ),
+        ({"replies": {}}, "question and schema leave no room for one in the model's context;"),
+        ({"replies": {}, "ending": "budget"}, "the budget was spent before the model had given one."),
+    ],
+)
+def test_an_answer_without_a_query_says_why_there_is_none(more: dict[str, Any], why: str) -> None:
+    assert f"No candidate held a query: {why}" in text(
+        document(answered=False, **{"sql": "", "ending": "rounds", **more})
+    )

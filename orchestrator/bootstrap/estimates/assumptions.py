@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Annotated, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from orchestrator.bootstrap.estimates.models import ContextSource, EstimatedModel
 from orchestrator.domain.written_settings import WrittenSettings
 from orchestrator.errors import InputError
 from orchestrator.runtime.complaints import complaint
@@ -18,6 +19,7 @@ Tokens = Annotated[int, Field(ge=0, le=100_000_000)]
 SomeTokens = Annotated[int, Field(ge=1, le=100_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Times = Annotated[float, Field(ge=0, le=100_000)]
+_CONTEXT = "context_tokens"
 
 
 class Assumptions(WrittenSettings):
@@ -25,12 +27,14 @@ class Assumptions(WrittenSettings):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    context_tokens: Annotated[int, Field(ge=1024, le=100_000_000)] = 200_000
-    """Context of a model of which neither its entry nor the table of capabilities says it."""
+    context_tokens: Annotated[int, Field(ge=1024, le=100_000_000)] = 32_768
+    """Context of a model of which neither its entry nor the table of capabilities says it; its server may say more."""
 
-    def stated(self) -> list[tuple[str, float, str]]:
-        """(name, value, meaning) of each."""
-        fields = type(self).model_fields
+    def stated(self, models: Iterable[EstimatedModel]) -> list[tuple[str, float, str]]:
+        """(name, value, meaning) of each that is an assumption about these models."""
+        fields = dict(type(self).model_fields)
+        if not _has_assumed_context(models):
+            del fields[_CONTEXT]
         return [(name, getattr(self, name), " ".join((field.description or "").split())) for name, field in
                 fields.items()]  # fmt: skip
 
@@ -130,3 +134,20 @@ def assumed(kind: type[T], assignments: Sequence[str], defaults: T | None = None
     except ValidationError as error:
         msg = f"assumption {complaint(error.errors(include_url=False)[0])}"
         raise InputError(msg) from error
+
+
+def require_used(assignments: Sequence[str], models: Sequence[EstimatedModel]) -> None:
+    """Refuse an assumed context where that of every model is known.
+
+    Raises:
+        InputError: So it is; the message has what is known, and how it is said otherwise.
+    """
+    is_given = any(assignment.partition("=")[0].strip() == _CONTEXT for assignment in assignments)
+    if is_given and not _has_assumed_context(models):
+        known = ", ".join(dict.fromkeys(f"{one.name} has {one.context_tokens:,} tokens" for one in models))
+        msg = f"the context is known ({known}), so it is not assumed; give `context_tokens` in a --models file instead"
+        raise InputError(msg)
+
+
+def _has_assumed_context(models: Iterable[EstimatedModel]) -> bool:
+    return any(one.context_source is ContextSource.ASSUMED for one in models)

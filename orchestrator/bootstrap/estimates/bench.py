@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from orchestrator.bootstrap.estimates.amounts import Amounts, Line, Size, expected_amounts, most_amounts
-from orchestrator.bootstrap.estimates.assumptions import BenchAssumptions, assumed
+from orchestrator.bootstrap.estimates.assumptions import BenchAssumptions, assumed, require_used
 from orchestrator.bootstrap.estimates.estimate import Estimate
-from orchestrator.bootstrap.estimates.like import Measured, like_lines
-from orchestrator.bootstrap.estimates.models import EstimatedModel, estimated_models
+from orchestrator.bootstrap.estimates.like import Measured
+from orchestrator.bootstrap.estimates.like_bench import LikeBench
+from orchestrator.bootstrap.estimates.models import EstimatedModel, context_facts, estimated_models
 from orchestrator.bootstrap.sql.choices import BenchChoices
 from orchestrator.bootstrap.sql.data import BenchData, load_data, view_of
 from orchestrator.bootstrap.sql.outcomes import EVOLUTIONS, Method
@@ -54,45 +55,58 @@ def estimate_bench(
     """
     data = load_data(choices)
     assumptions = assumed(BenchAssumptions, assignments)
-    table = price_table()
-    roles = {
-        role.value: estimated_models(name, role, choices.access, table, context_tokens=assumptions.context_tokens)
-        for role, name in ((ModelRole.GENERATOR, choices.model), (ModelRole.CRITIC, choices.critic))
-    }
-    most = most_requests(choices, settings)
+    roles = _models(choices, assumptions, like)
+    models = [one for several in roles.values() for one in several]
+    require_used(assignments, models)
     questions = len(data.questions)
-    ceilings = {
-        role: [
-            most_amounts(one, most[role] * questions, output_limit=settings.max_output_tokens) for one in roles[role]
-        ]
-        for role in roles
-    }
-    if like is not None:
-        lines = like_lines(like, questions, roles, ceilings)
-    else:
-        asked = _asked(data, choices, settings, assumptions)
-        lines = tuple(
-            _line(role, model, ceiling, asked, assumptions)
-            for role, models in roles.items()
-            for model, ceiling in zip(models, ceilings[role], strict=True)
+    measured = None if like is None else LikeBench(like, choices, settings, questions=questions)
+    asked = [] if like is not None else _asked(data, choices, settings, assumptions)
+    most = most_requests(choices, settings)
+    lines = [
+        Line(
+            role=role,
+            model=one,
+            expected=_expected(role, one, asked, assumptions) if measured is None else measured.expected(role, one),
+            at_most=most_amounts(one, most[role] * questions, output_limit=settings.max_output_tokens),
         )
+        for role, several in roles.items()
+        for one in several
+    ]
     return Estimate(
         method="sql bench",
         subject=data.dataset.name,
         lines=tuple(line for line in lines if line.at_most.requests),
-        assumptions=[] if like is not None else assumptions.stated(),
-        facts=_facts(data, choices, settings),
+        assumptions=[] if like is not None else assumptions.stated(models),
+        facts=[*_facts(data, choices, settings, is_measured=like is not None), *context_facts(models)],
+        notes=[] if measured is None else list(measured.notes()),
         budget_usd=choices.budget.usd,
         budget_tokens=choices.budget.tokens,
         like=None if like is None else like.run_id,
     )
 
 
-def _facts(data: BenchData, choices: BenchChoices, settings: Settings) -> list[str]:
+def _models(
+    choices: BenchChoices, assumptions: BenchAssumptions, like: Measured | None
+) -> Mapping[str, list[EstimatedModel]]:
+    table, recorded = price_table(), {} if like is None else like.contexts
+    return {
+        role.value: estimated_models(
+            name, role, choices.access, table, context_tokens=assumptions.context_tokens, recorded=recorded
+        )
+        for role, name in ((ModelRole.GENERATOR, choices.model), (ModelRole.CRITIC, choices.critic))
+    }
+
+
+def _facts(data: BenchData, choices: BenchChoices, settings: Settings, *, is_measured: bool) -> list[str]:
     counts = (
         f"{len(data.questions)} questions on {len(data.databases)} databases; {settings.candidates} candidates in each "
         f"of at most {settings.rounds} rounds; methods {', '.join(method.value for method in choices.methods)}"
     )
+    if is_measured:
+        return [
+            counts,
+            "requests and tokens are those of the recorded bench, scaled to these questions, candidates and rounds",
+        ]
     return [counts, "questions, evidence and prompts are counted from their own texts, schemas are assumed"]
 
 
@@ -106,19 +120,17 @@ def most_requests(choices: BenchChoices, settings: Settings) -> Mapping[str, int
     return {GENERATOR: settings.candidates + later * len(evolutions), CRITIC: critiques + chosen}
 
 
-def _line(
-    role: str, model: EstimatedModel, most: Amounts, asked: Sequence[_Asked], assumptions: BenchAssumptions
-) -> Line:
-    expected = Amounts()
+def _expected(role: str, model: EstimatedModel, asked: Sequence[_Asked], assumptions: BenchAssumptions) -> Amounts:
+    found = Amounts()
     for one in asked:
         if one.role == role:
-            expected += expected_amounts(
+            found += expected_amounts(
                 model,
                 _in_calls(one, model.samples),
                 output_tokens=one.output_tokens,
                 cached_share=assumptions.cached_share,
             )
-    return Line(role=role, model=model, expected=expected, at_most=most)
+    return found
 
 
 def _in_calls(asked: _Asked, samples: int) -> Sequence[Size]:

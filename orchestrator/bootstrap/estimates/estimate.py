@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from orchestrator.bootstrap.estimates.amounts import Amounts, Line, rounded, total_of
+from orchestrator.bootstrap.estimates.ceilings import Ceilings, under_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,8 @@ class Estimate:
     budget_tokens: int | None = None
     like: str | None = None
     """Id of the recorded run whose averages are used."""
+    notes: Sequence[str] = ()
+    """What one must know to believe the figures, a sentence each."""
 
     @property
     def expected(self) -> Amounts:
@@ -34,20 +37,26 @@ class Estimate:
 
     @property
     def at_most(self) -> Amounts:
-        """Of all roles together, without any budget."""
-        return rounded(total_of(self.lines)[1])
+        """Of all roles together, under the budget; each figure by itself."""
+        return rounded(self._ceilings.amounts)
+
+    def most_of(self, line: Line) -> Amounts:
+        """Of one line, likewise."""
+        return under_budget([line], self.budget_usd, self.budget_tokens).amounts
 
     @property
     def most_usd(self) -> Decimal | None:
         """What settings, context and budget allow; None: a price is unknown."""
-        usd = self.at_most.usage.usd
-        return usd if usd is None or self.budget_usd is None else min(usd, self.budget_usd)
+        return self.at_most.usage.usd
 
     @property
     def most_tokens(self) -> int:
-        """Of all kinds, likewise."""
-        tokens = self.at_most.usage.tokens
-        return tokens if self.budget_tokens is None else min(tokens, self.budget_tokens)
+        """Of all kinds together, likewise."""
+        return self._ceilings.tokens
+
+    @property
+    def _ceilings(self) -> Ceilings:
+        return under_budget(self.lines, self.budget_usd, self.budget_tokens)
 
     @property
     def unpriced(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
@@ -15,10 +14,11 @@ from orchestrator.bootstrap.estimates.amounts import (
     expected_amounts,
     most_amounts,
 )
-from orchestrator.bootstrap.estimates.assumptions import EvolveAssumptions, assumed
+from orchestrator.bootstrap.estimates.assumptions import EvolveAssumptions, assumed, require_used
 from orchestrator.bootstrap.estimates.estimate import Estimate
-from orchestrator.bootstrap.estimates.like import Measured, like_lines
-from orchestrator.bootstrap.estimates.models import EstimatedModel, estimated_models
+from orchestrator.bootstrap.estimates.like import Measured
+from orchestrator.bootstrap.estimates.like_evolution import Course, LikeEvolution
+from orchestrator.bootstrap.estimates.models import EstimatedModel, context_facts, estimated_models
 from orchestrator.bootstrap.robophd.choices import EvolveChoices
 from orchestrator.bootstrap.robophd.data import data_view, load_evolve_data
 from orchestrator.domain.model_access import ModelRole
@@ -30,27 +30,6 @@ from orchestrator.methods.robophd.schedule import plan_iteration
 from orchestrator.methods.robophd.settings import Settings
 
 EVOLVER, ANSWERER, HYBRID = ModelRole.EVOLVER.value, ModelRole.ANSWERER.value, "hybrid"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """What an evolution does, as far as its seed says before it begins."""
-
-    evolutions: int
-    """Iterations that make a package."""
-    contest_answers: int
-    """Answers in contests."""
-    focus_answers: int
-    """Answers in Deep Focus, where every round tests a draft and its revision."""
-    select_answers: int
-    """Answers on the selection databases, if every package has been in a contest."""
-    analyses: int
-    """Databases that packages are run on, at most."""
-
-    @property
-    def answers(self) -> int:
-        """All of them."""
-        return self.contest_answers + self.focus_answers + self.select_answers
 
 
 def estimate_evolution(
@@ -74,29 +53,49 @@ def estimate_evolution(
     view = data_view(data.questions, data.split(settings.seed, choices.shares))
     assumptions = assumed(EvolveAssumptions, assignments)
     course = course_of(settings, view, packages=1 + len(choices.packages))
-    table, context = price_table(), assumptions.context_tokens
-    (evolver,) = estimated_models(choices.evolver, ModelRole.EVOLVER, choices.access, table, context_tokens=context)
-    (answerer,) = estimated_models(choices.answerer, ModelRole.ANSWERER, choices.access, table, context_tokens=context)
-    ceilings = _ceilings(settings, course, evolver, answerer)
-    roles = {EVOLVER: [evolver], ANSWERER: [answerer], HYBRID: [answerer]}
-    if like is not None:
-        lines = like_lines(like, settings.iterations, roles, {role: [most] for role, most in ceilings.items()})
-    else:
+    evolver, answerer = _models(choices, assumptions, like)
+    require_used(assignments, [evolver, answerer])
+    measured = None if like is None else LikeEvolution(like, choices, settings, course)
+    facts = [*_facts(settings, course), *context_facts([evolver, answerer])]
+    if measured is None:
         expected = _expected(settings, course, view, assumptions, evolver, answerer)
-        lines = tuple(
-            Line(role=role, model=models[0], expected=expected[role], at_most=ceilings[role])
-            for role, models in roles.items()
-        )
+    else:
+        expected = {
+            EVOLVER: measured.evolver(evolver),
+            ANSWERER: measured.answerer(answerer),
+            HYBRID: measured.hybrid(answerer),
+        }
+        facts += measured.facts()
+    lines = tuple(
+        Line(role=role, model=evolver if role == EVOLVER else answerer, expected=expected[role], at_most=most)
+        for role, most in _ceilings(settings, course, evolver, answerer).items()
+    )
     return Estimate(
         method="sql evolve",
         subject=", ".join(data.names),
         lines=tuple(line for line in lines if line.at_most.requests),
-        assumptions=[] if like is not None else assumptions.stated(),
-        facts=_facts(settings, course),
+        assumptions=[] if like is not None else assumptions.stated([evolver, answerer]),
+        facts=facts,
+        notes=[] if measured is None else list(measured.notes()),
         budget_usd=choices.budget.usd,
         budget_tokens=choices.budget.tokens,
         like=None if like is None else like.run_id,
     )
+
+
+def _models(
+    choices: EvolveChoices, assumptions: EvolveAssumptions, like: Measured | None
+) -> tuple[EstimatedModel, EstimatedModel]:
+    """Evolver and answerer."""
+    table, recorded = price_table(), {} if like is None else like.contexts
+    pairs = ((choices.evolver, ModelRole.EVOLVER), (choices.answerer, ModelRole.ANSWERER))
+    (evolver,), (answerer,) = (
+        estimated_models(
+            name, role, choices.access, table, context_tokens=assumptions.context_tokens, recorded=recorded
+        )
+        for name, role in pairs
+    )
+    return evolver, answerer
 
 
 def _facts(settings: Settings, course: Course) -> list[str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from enum import StrEnum
 from fractions import Fraction
+from types import MappingProxyType
+from typing import NamedTuple
 
 from orchestrator.bootstrap.model_names import entry_of, offline_model, require_name
 from orchestrator.domain.conversation import Usage
@@ -13,6 +17,42 @@ from orchestrator.llm.prices import PriceTable, cost, find_price, worst_cost
 from orchestrator.llm.providers.capabilities import find_capabilities
 
 FREE = Price(input=Decimal(0), output=Decimal(0))
+_MILLION = 1_000_000
+_NOTHING_RECORDED: Mapping[str, int] = MappingProxyType({})
+
+
+class ContextSource(StrEnum):
+    """Who says how much fits into a model."""
+
+    ENTRY = "entry"
+    TABLE = "table"
+    """The table of capabilities."""
+    ENGINE = "engine"
+    """The `offline` engine, of itself."""
+    RECORDED = "recorded"
+    """The recorded run, whose server may have said it."""
+    ASSUMED = "assumed"
+    """Nobody before the run's server is asked."""
+
+
+_SOURCES = {
+    ContextSource.ENTRY: "as its entry says",
+    ContextSource.TABLE: "by the table of capabilities",
+    ContextSource.ENGINE: "the engine's own",
+    ContextSource.RECORDED: "as the recorded run had it",
+    ContextSource.ASSUMED: "which is assumed, for neither its entry nor the table says it; a run asks its server, "
+    "which may say more",
+}
+
+
+class TokenPrices(NamedTuple):
+    """Bounds of what one token can cost, in US dollars."""
+
+    least_input: Fraction
+    """Of the cheapest kind of input."""
+    least_output: Fraction
+    most: Fraction
+    """Of the dearest kind of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +67,7 @@ class EstimatedModel:
     price_source: str
     """Where the price is from, in words; empty: it is unknown, or the model is free."""
     context_tokens: int
+    context_source: ContextSource
     max_output_tokens: int | None
     """None: nobody says."""
     caches: bool
@@ -38,6 +79,17 @@ class EstimatedModel:
     def bills_writes(self) -> bool:
         """Whether input that goes into the cache has a price of its own."""
         return self.caches and self.price is not None and self.price.cache_write is not None
+
+    @property
+    def token_prices(self) -> TokenPrices | None:
+        """What a token costs at least and at most; None: the price is unknown."""
+        if self.price is None:
+            return None
+        tiers: list[PriceTier] = [self.price, *([] if self.price.above is None else [self.price.above])]
+        given = [(t.input, t.cached_input, t.cache_write) for t in tiers]
+        inputs = [Fraction(price) / _MILLION for tier in given for price in tier if price is not None]
+        outputs = [Fraction(price) / _MILLION for t in tiers for price in (t.output, t.reasoning) if price is not None]
+        return TokenPrices(min(inputs), min(outputs), max(*inputs, *outputs))
 
     def usage(self, *, size: int, seen: int, output_tokens: int, cached_share: float) -> Usage:
         """Of one request.
@@ -103,9 +155,15 @@ class EstimatedModel:
 
 
 def estimated_models(
-    name: str, role: ModelRole, access: ModelAccess, table: PriceTable, *, context_tokens: int
+    name: str,
+    role: ModelRole,
+    access: ModelAccess,
+    table: PriceTable,
+    *,
+    context_tokens: int,
+    recorded: Mapping[str, int] = _NOTHING_RECORDED,
 ) -> list[EstimatedModel]:
-    """The model of a name, or the members of an ensemble.
+    """The model of a name, or the members of an ensemble, whose conversations must fit into the smallest of them.
 
     Args:
         name: As it was given.
@@ -113,49 +171,71 @@ def estimated_models(
         access: What is said of models.
         table: Of prices.
         context_tokens: Of a model of which nobody says it.
+        recorded: By name, the context that a recorded run had; it counts where entry and table say nothing.
 
     Raises:
         InputError: The name means nothing.
     """
     require_name(name, access, with_ensembles=role is ModelRole.AGENT)
+    unsaid = (recorded[name], ContextSource.RECORDED) if name in recorded else (context_tokens, ContextSource.ASSUMED)
     if name not in access.ensembles:
-        return [_model(name, access, table, Fraction(1), context_tokens)]
+        return [_model(name, access, table, Fraction(1), unsaid)]
     members = access.ensembles[name]
     weights = [Fraction(member.weight) for member in members]
     for member in members:
         require_name(member.model, access)
-    return [
-        _model(member.model, access, table, weight / sum(weights), context_tokens)
+    found = [
+        _model(member.model, access, table, weight / sum(weights), unsaid)
         for member, weight in zip(members, weights, strict=True)
     ]
+    least = min(found, key=lambda one: one.context_tokens)
+    return [replace(one, context_tokens=least.context_tokens, context_source=least.context_source) for one in found]
 
 
-def _model(name: str, access: ModelAccess, table: PriceTable, share: Fraction, context_tokens: int) -> EstimatedModel:
+def context_facts(models: Iterable[EstimatedModel]) -> Iterator[str]:
+    """How much fits into each model, and who says so."""
+    for name, tokens, source in dict.fromkeys((one.name, one.context_tokens, one.context_source) for one in models):
+        yield f"a conversation with {name} has {tokens:,} tokens at most, {_SOURCES[source]}"
+
+
+def _model(
+    name: str, access: ModelAccess, table: PriceTable, share: Fraction, unsaid: tuple[int, ContextSource]
+) -> EstimatedModel:
     offline = offline_model(name)
     entry = None if offline is not None else entry_of(name, access)
     if offline is not None or entry is None:
-        context = context_tokens if offline is None else offline.context_tokens
+        context, source = unsaid if offline is None else (offline.context_tokens, ContextSource.ENGINE)
         return EstimatedModel(
             name=name,
             share=share,
             price=FREE,
             price_source="",
             context_tokens=context,
+            context_source=source,
             max_output_tokens=None,
             caches=False,
         )
     known = find_capabilities(entry)
     price = find_price(entry, table)
+    context, source = _context(entry, known.context_tokens, unsaid)
     return EstimatedModel(
         name=name,
         share=share,
         price=price,
         price_source=_source(entry, table),
-        context_tokens=entry.context_tokens or known.context_tokens or context_tokens,
+        context_tokens=context,
+        context_source=source,
         max_output_tokens=entry.max_output_tokens or known.max_output_tokens,
         samples=known.samples,
         caches=entry.url == PROVIDER_URLS[entry.provider] or (price is not None and price.cached_input is not None),
     )
+
+
+def _context(entry: ModelEntry, known: int | None, unsaid: tuple[int, ContextSource]) -> tuple[int, ContextSource]:
+    """What a run would take, in the same order."""
+    if entry.context_tokens is not None:
+        return entry.context_tokens, ContextSource.ENTRY
+    return unsaid if known is None else (known, ContextSource.TABLE)
 
 
 def _source(entry: ModelEntry, table: PriceTable) -> str:

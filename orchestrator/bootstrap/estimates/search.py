@@ -6,11 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.bootstrap.choices import Choices, method_settings
-from orchestrator.bootstrap.estimates.amounts import Line, Size, conversation, expected_amounts, most_amounts
-from orchestrator.bootstrap.estimates.assumptions import RunAssumptions, assumed
+from orchestrator.bootstrap.estimates.amounts import (
+    Amounts,
+    Line,
+    Size,
+    conversation,
+    expected_amounts,
+    most_amounts,
+)
+from orchestrator.bootstrap.estimates.assumptions import RunAssumptions, assumed, require_used
 from orchestrator.bootstrap.estimates.estimate import Estimate
-from orchestrator.bootstrap.estimates.like import Measured, like_lines
-from orchestrator.bootstrap.estimates.models import EstimatedModel, estimated_models
+from orchestrator.bootstrap.estimates.like import Measured
+from orchestrator.bootstrap.estimates.like_search import like_search
+from orchestrator.bootstrap.estimates.models import EstimatedModel, context_facts, estimated_models
 from orchestrator.bootstrap.places import Places
 from orchestrator.domain.conversation import Conversation, UserMessage
 from orchestrator.domain.model_access import ModelRole
@@ -47,41 +55,49 @@ def estimate_search(
     chosen = method_settings(task.spec, **settings)
     assumptions = assumed(RunAssumptions, assignments, _defaults(chosen))
     models = estimated_models(
-        choices.model, ModelRole.AGENT, choices.access, price_table(), context_tokens=assumptions.context_tokens
+        choices.model,
+        ModelRole.AGENT,
+        choices.access,
+        price_table(),
+        context_tokens=assumptions.context_tokens,
+        recorded={} if like is None else like.contexts,
     )
+    require_used(assignments, models)
     first = first_request_tokens(chosen, task.view)
-    commits = chosen.islands * chosen.commits_per_island
-    requests = chosen.islands * chosen.requests_per_island
-    roles = {ModelRole.AGENT.value: models}
-    ceilings = {
-        ModelRole.AGENT.value: [most_amounts(one, requests, output_limit=chosen.max_output_tokens) for one in models]
-    }
+    facts, notes = [*_facts(chosen, first), *context_facts(models)], list[str]()
     if like is not None:
-        lines = like_lines(like, commits, roles, ceilings)
+        expected, measured, notes = like_search(like, chosen, model=choices.model, task=task.name, models=models)
+        facts += measured
     else:
-        lines = tuple(
-            Line(
-                role=ModelRole.AGENT.value,
-                model=model,
-                expected=expected_amounts(
-                    model,
-                    _sizes(chosen, assumptions, model, first),
-                    output_tokens=min(assumptions.reply_tokens, chosen.max_output_tokens),
-                    cached_share=assumptions.cached_share,
-                ),
-                at_most=most,
-            )
-            for model, most in zip(models, ceilings[ModelRole.AGENT.value], strict=True)
-        )
+        expected = [_expected(one, chosen, assumptions, first) for one in models]
+    requests = chosen.islands * chosen.requests_per_island
     return Estimate(
         method="run",
         subject=task.name,
-        lines=lines,
-        assumptions=[] if like is not None else assumptions.stated(),
-        facts=_facts(chosen, first),
+        lines=tuple(
+            Line(
+                role=ModelRole.AGENT.value,
+                model=one,
+                expected=amounts,
+                at_most=most_amounts(one, requests, output_limit=chosen.max_output_tokens),
+            )
+            for one, amounts in zip(models, expected, strict=True)
+        ),
+        assumptions=[] if like is not None else assumptions.stated(models),
+        facts=facts,
+        notes=notes,
         budget_usd=choices.budget_usd,
         budget_tokens=choices.budget_tokens,
         like=None if like is None else like.run_id,
+    )
+
+
+def _expected(model: EstimatedModel, settings: Settings, assumptions: RunAssumptions, first: int) -> Amounts:
+    return expected_amounts(
+        model,
+        _sizes(settings, assumptions, model, first),
+        output_tokens=min(assumptions.reply_tokens, settings.max_output_tokens),
+        cached_share=assumptions.cached_share,
     )
 
 

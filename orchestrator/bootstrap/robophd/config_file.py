@@ -10,7 +10,7 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from orchestrator.bootstrap.model_files import access_complaint, require_no_keys, with_whole_path
+from orchestrator.bootstrap.model_files import access_complaint, causes_of, require_no_keys, with_whole_path
 from orchestrator.bootstrap.robophd.choices import CommonEvolveChoices, EvolveChoices
 from orchestrator.errors import InputError
 from orchestrator.methods.robophd.settings import Settings, Strategy
@@ -230,7 +230,7 @@ def _leaves(fields: Mapping[Any, Any], prefix: str = "", whole: Sequence[str] = 
 
 def _complaints(error: ValidationError) -> str:
     """All of them in one message, the first of many."""
-    details = error.errors(include_url=False)
+    details = causes_of(error.errors(include_url=False))
     more = f"; and {len(details) - _TOLD} more" if len(details) > _TOLD else ""
     return "; ".join(map(_complaint, details[:_TOLD])) + more
 

@@ -29,7 +29,9 @@ from orchestrator.methods.evosql import (
     explain,
     solve,
 )
+from orchestrator.methods.evosql.calls import read_outcomes
 from orchestrator.ports import LanguageModel
+from orchestrator.search.reply_kinds import Outcomes
 from orchestrator.storage.journal import SqliteJournal
 
 _ID = "ask"
@@ -68,6 +70,8 @@ class Answered:
     explanation: dict[str, Any]
     usage: Usage
     requests: int
+    outcomes: Outcomes
+    """Of the requests for queries."""
     refusal: str | None
     """What the budget did not cover, in words; None: it covered everything."""
 
@@ -99,6 +103,7 @@ def answer_question(asking: Asking, opener: OpenFor) -> Answered:
             )
             schema_text = texts.of(view)
             solution = solve(view, schema_text, settings=asking.settings, ports=ports)
+            outcomes = read_outcomes(journal)
             blob = solution.answer.execution.result
             result = None if blob is None else result_from_bytes(journal.get_blob(blob))
         snapshot = ledger.snapshot()
@@ -114,6 +119,7 @@ def answer_question(asking: Asking, opener: OpenFor) -> Answered:
             explanation=explain(solution),
             usage=snapshot.spent.usage,
             requests=snapshot.spent.requests,
+            outcomes=outcomes,
             refusal=ledger.refusal,
         )
 

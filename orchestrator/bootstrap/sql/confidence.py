@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from orchestrator.bootstrap.sql.withheld import Withheld
+from orchestrator.methods.evosql import Solution
+from orchestrator.search.memory import Evidence
 
 _TYING = frozenset([
     "live", "lives", "lived", "living", "located", "situated", "based", "come", "comes", "came", "coming", "belong",
@@ -31,15 +33,38 @@ def content_words(unplaced: Iterable[str]) -> tuple[str, ...]:
     return tuple(word for word in unplaced if word.lower() not in _TYING)
 
 
+def known_confidence(solution: Solution) -> float | None:
+    """What the critic gives the answer, 0 to 10; -1: it did not run to its end.
+
+    What an answer counts for that nobody judged says nothing to people who ask.
+
+    Args:
+        solution: Of EvoSQL.
+
+    Returns:
+        None: the critic's replies on it could not be read, or the budget was spent before it was judged; and no earlier
+        candidate that is like it was judged either.
+    """
+    answer = solution.rounds[-1].assessment.answer
+    if answer.evidence is not Evidence.SOUND or answer.content.critique is not None:
+        return answer.confidence
+    if solution.rounds[answer.round].is_judged:
+        return None
+    alike = (e for e in solution.entries if e.round < answer.round and answer.outcome == e.outcome)
+    return answer.confidence if any(one.content.critique is not None for one in alike) else None
+
+
 def is_confident(
-    confidence: float, threshold: float, *, withheld: Sequence[Withheld], unplaced: Sequence[str] | None
+    confidence: float | None, threshold: float, *, withheld: Sequence[Withheld], unplaced: Sequence[str] | None
 ) -> bool:
     """Whether nothing that is known speaks against an answer.
 
     Args:
-        confidence: What the critic gives it, 0 to 10; -1: it did not run to its end.
+        confidence: As `known_confidence`.
         threshold: From which confidence on the critic counts as confident, 0 to 10.
         withheld: What the question names and the policy keeps back.
         unplaced: Words of the question that the model made nothing of; None: it does not say.
     """
+    if confidence is None:
+        return False
     return confidence >= threshold and not withheld and not content_words(unplaced or ())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
+from orchestrator.llm.providers.bounded_bodies import parsed_json
 from orchestrator.llm.providers.wire import MAX_REPLY_BYTES
 
 _MAX_EVENT_BYTES = 6 * MAX_REPLY_BYTES + (1 << 20)
@@ -57,8 +57,8 @@ class EventReader:
 
 def _parsed(data: bytes) -> object:
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return parsed_json(data)
+    except ValueError:
         shown = data[:60].decode("utf-8", errors="replace")
-    msg = f"an event that holds no JSON: {shown!r}"
+    msg = f"an event that holds no JSON that can be read: {shown!r}"
     raise NotAReply(msg)

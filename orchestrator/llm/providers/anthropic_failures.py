@@ -11,7 +11,7 @@ import httpx2
 
 from orchestrator.llm.providers.anthropic_events import NotAReply
 from orchestrator.llm.providers.anthropic_requests import NEEDED
-from orchestrator.llm.providers.capabilities import OUTPUT_LIMIT, THOUGHTS_BACK
+from orchestrator.llm.providers.capabilities import OUTPUT_LIMIT, THOUGHTS_BACK, UNFIT_THOUGHTS
 from orchestrator.llm.providers.retry_hints import retry_after
 from orchestrator.llm.providers.shown_errors import shown_error
 from orchestrator.llm.providers.wire import Failure, Fault, Secret
@@ -53,6 +53,13 @@ _REFUSAL = re.compile(
 )
 _FOREIGN_THOUGHT = re.compile(r"invalid `(signature|data)` in `(redacted_)?thinking`", re.IGNORECASE)
 """Thoughts are sealed for the model that had them, which may be another one by now under the same name of ours."""
+_UNFIT_THOUGHTS = re.compile(
+    r"expected `(redacted_)?thinking`.{0,60}but found|`?assistant`? message must start with a thinking block"
+    r"|thinking is disabled, an? `?assistant`? message.{0,60}cannot contain",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A turn of the assistant has thoughts from its beginning, or none at all."""
+_REFUSED_THOUGHTS = {_FOREIGN_THOUGHT: THOUGHTS_BACK, _UNFIT_THOUGHTS: UNFIT_THOUGHTS}
 _NAMES = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -176,8 +183,9 @@ def refused_parameter(said: str) -> str | None:
         path = named.group(1).split(".")
         name = "cache_control" if path[-1] == "cache_control" else path[0]
         return None if name in NEEDED or name == "max_tokens" else name
-    if _FOREIGN_THOUGHT.search(said):
-        return THOUGHTS_BACK
+    for pattern, refused in _REFUSED_THOUGHTS.items():
+        if pattern.search(said):
+            return refused
     if not _REFUSAL.search(said):
         return None
     quoted = re.findall(r"[`'\"]([a-z_]+)[\w.]*[`'\"]", said)

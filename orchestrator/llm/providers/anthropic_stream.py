@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.domain.conversation import AssistantMessage, NativeMessage, StopReason, ToolCall, Usage
 from orchestrator.llm.providers.anthropic_events import NotAReply
 from orchestrator.llm.providers.anthropic_requests import PROTOCOL, THOUGHTS, Block, sent_arguments
+from orchestrator.llm.providers.usage_counts import count, inner_counts, optional_count, usage_if_true
 from orchestrator.llm.providers.wire import MAX_REPLY_BYTES, Gathered
 
 _STOPS = {
@@ -158,7 +159,7 @@ class ReplyCollector:
         return Gathered(
             messages=(message,),
             stops=(self._stop_reason(has_answer=bool(text.strip()), has_calls=bool(calls), has_thought=has_thought),),
-            usage=None if self.is_full else _usage(self._usage, self._end_usage),
+            usage=None if self.is_full else _usage(self._usage, self._end_usage, has_output=bool(grown)),
             served_by=self._served_by,
             output_bytes=self._bytes,
         )
@@ -272,23 +273,14 @@ def _given(usage: object) -> dict[str, Any]:
     return {name: value for name, value in usage.items() if value is not None} if isinstance(usage, Mapping) else {}
 
 
-def _usage(begun: Mapping[str, Any], ended: Mapping[str, Any]) -> Usage | None:
-    """Counts are cumulative, so that the last ones hold; None: input or output are missing."""
+def _usage(begun: Mapping[str, Any], ended: Mapping[str, Any], *, has_output: bool) -> Usage | None:
+    """Counts are cumulative, so that the last ones hold; None: one is missing, or cannot be."""
     usage = {**begun, **ended}
-    input_tokens = _count(usage.get("input_tokens"))
-    output_tokens = _count(ended.get("output_tokens"))  # the one at the start counts only what had come by then
-    if input_tokens is None or output_tokens is None:
-        return None
-    details = usage.get("output_tokens_details")
-    thinking = _count(details.get("thinking_tokens")) if isinstance(details, Mapping) else None
-    return Usage(
-        input_tokens=input_tokens,
-        cached_input_tokens=_count(usage.get("cache_read_input_tokens")) or 0,
-        cache_write_tokens=_count(usage.get("cache_creation_input_tokens")) or 0,
-        output_tokens=output_tokens,
-        reasoning_tokens=min(thinking or 0, output_tokens),
+    return usage_if_true(
+        fresh=count(usage, "input_tokens"),
+        cached=optional_count(usage, "cache_read_input_tokens"),
+        written=optional_count(usage, "cache_creation_input_tokens"),
+        output=count(ended, "output_tokens"),  # the one at the start counts only what had come by then
+        reasoning=optional_count(inner_counts(usage, "output_tokens_details"), "thinking_tokens"),
+        has_output=has_output,
     )
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

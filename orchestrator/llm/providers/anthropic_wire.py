@@ -17,9 +17,10 @@ from orchestrator.llm.providers.anthropic_events import EventReader, NotAReply
 from orchestrator.llm.providers.anthropic_failures import failure_of
 from orchestrator.llm.providers.anthropic_requests import PROTOCOL, request_body
 from orchestrator.llm.providers.anthropic_stream import ReplyCollector
+from orchestrator.llm.providers.bounded_bodies import bound_body, parsed_json
 from orchestrator.llm.providers.capabilities import Capabilities
 from orchestrator.llm.providers.open_line import OpenLine, Switchboard
-from orchestrator.llm.providers.wire import Failure, Gathered, ModelFacts, Secret
+from orchestrator.llm.providers.wire import Failure, Gathered, ModelFacts, Secret, sane_context, sane_output
 
 _PATH = "/v1/messages"
 _HEADERS = (
@@ -89,8 +90,10 @@ class AnthropicConnection:
             # A connection for each request: one that was kept may be closed by the server at the very moment it is
             # used again, and nobody can tell then whether the request was taken.
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
+            # No proxy of the environment sees what goes out in clear; behind TLS one only passes it on.
+            trust_env=url.startswith("https://"),
             follow_redirects=False,  # the policy names the addresses that may be asked, and the key is for one alone
-            event_hooks={"request": [self._settle_headers, self._switchboard.attend]},
+            event_hooks={"request": [self._settle_headers, self._switchboard.attend], "response": [bound_body]},
         )
         self._client = anthropic.Anthropic(
             api_key=key.reveal() if key is not None else "",  # None would have the SDK look for one of its own
@@ -119,22 +122,24 @@ class AnthropicConnection:
         """Ask about a model, without any cost. Arguments and errors are those of `Connection.facts`."""
         end = time.monotonic() + seconds
         try:
-            info = self._client.models.retrieve(model, timeout=self._within(seconds))
+            answer = self._client.models.with_raw_response.retrieve(model, timeout=self._within(seconds))
         except anthropic.NotFoundError:
             return self._facts_of_the_list(model, end - time.monotonic())
+        info = _object(answer.read())
         return ModelFacts(
-            is_known=True if getattr(info, "id", None) else None,
-            context_tokens=_size(info, "max_input_tokens"),
-            max_output_tokens=_size(info, "max_tokens"),
+            is_known=True if info.get("id") else None,
+            context_tokens=sane_context(info.get("max_input_tokens")),
+            max_output_tokens=sane_output(info.get("max_tokens")),
         )
 
     def _facts_of_the_list(self, model: str, seconds: float) -> ModelFacts:
         try:
-            page = self._client.models.list(limit=_LISTED, timeout=self._within(seconds))
+            answer = self._client.models.with_raw_response.list(limit=_LISTED, timeout=self._within(seconds))
         except anthropic.NotFoundError:
             return ModelFacts(is_known=None)  # it has no list, and so need not know of single models either
-        listed = getattr(page, "data", None) or []
-        names = [name for info in listed if isinstance(name := getattr(info, "id", None), str)]
+        listed = _object(answer.read()).get("data")
+        entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+        names = [name for entry in entries if isinstance(name := entry.get("id"), str)]
         if model in names or not names:
             return ModelFacts(is_known=True if names else None)
         close = difflib.get_close_matches(model, names, n=_CLOSE_NAMES, cutoff=0.5)
@@ -228,6 +233,10 @@ class AnthropicExchange:
                 return
 
 
-def _size(info: object, name: str) -> int | None:
-    value = getattr(info, name, None)
-    return value if isinstance(value, int) and value > 0 else None
+def _object(content: bytes) -> Mapping[str, Any]:
+    """What a server answers; empty: it is no JSON object."""
+    try:
+        answer = parsed_json(content)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, Mapping) else {}

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 from orchestrator.domain.model_access import KeySource
 from orchestrator.errors import ModelUnavailable
+from orchestrator.llm.providers.calls import nothing_in_flight
 from orchestrator.llm.providers.circuit import Circuit, Pace, Way
 from orchestrator.llm.providers.durations import shown_duration, shown_moment
 from orchestrator.llm.providers.wire import Failure, Fault
 from orchestrator.runtime.workers import CancelToken
 
 _SLICE_SECONDS = 0.25
+_NOTABLE_SECONDS = 0.1
+"""With less there was no wait worth telling of."""
 _SERVES_NOBODY = frozenset({Fault.OUTAGE, Fault.RATE, Fault.BROKEN})
 
 
@@ -71,9 +74,10 @@ class Breaker:
 
         Raises:
             ModelUnavailable: It has been open for longer, or the server asks for more patience than there is.
-            Cancelled: Somebody asked to stop.
+            CancelledUnpaid: Somebody asked to stop before there was leave.
         """
-        turn = self._await(left_seconds, outage_seconds, token, note)
+        with nothing_in_flight():
+            turn = self._await(left_seconds, outage_seconds, token, note)
         try:
             yield turn
         finally:
@@ -136,25 +140,24 @@ class Breaker:
 
     def _opening(self, outage_seconds: float) -> str:
         failures = self.pace.failures
-        return (
-            f"{self.server} has failed {failures} times in a row (last: {self._circuit.message}); "
-            f"the run waits for it, for at most {shown_duration(outage_seconds)}"
-        )
+        waits = f"waits for it, for at most {shown_duration(outage_seconds)}" if outage_seconds > 0 else "does not wait"
+        return f"{self.server} has failed {failures} times in a row (last: {self._circuit.message}); the run {waits}"
 
     def _outage(self, now: float) -> str:
         opened_at = self._circuit.opened_at
         trouble = self._trouble(0.0 if opened_at is None else now - opened_at)
-        return f"{trouble}; the run is paused, and once the server is back `evolvarium resume` goes on"
+        return f"{trouble}; try again once the server is back"
 
     def _trouble(self, seconds: float) -> str:
-        return f"{self.server} has served nothing for {shown_duration(seconds)} (last: {self._circuit.message})"
+        served = "does not serve" if seconds < _NOTABLE_SECONDS else f"has served nothing for {shown_duration(seconds)}"
+        return f"{self.server} {served} (last: {self._circuit.message})"
 
 
 def asks_to_wait(who: str, seconds: float) -> str:
     """The message where a server asks for more patience than there is."""
     return (
-        f"{who} asks to wait for another {shown_duration(seconds)}, longer than a reply may take; the run is paused, "
-        f"and from {shown_moment(seconds)} on `evolvarium resume` goes on"
+        f"{who} asks to wait for another {shown_duration(seconds)}, longer than a reply may take; try again "
+        f"from {shown_moment(seconds)} on"
     )
 
 

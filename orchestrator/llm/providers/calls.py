@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
+from orchestrator.errors import Cancelled, CancelledUnpaid
 from orchestrator.llm.providers.durations import shown_duration
 from orchestrator.llm.providers.wire import Exchange, Failure, Fault, Gathered
 from orchestrator.runtime.deadlines import Deadline
@@ -17,6 +19,19 @@ _END_SECONDS = 0.25
 
 Reading = Callable[[Exception, bool], Failure]
 """What an exception means; whether the server had begun to answer is the second argument."""
+
+
+@contextmanager
+def nothing_in_flight() -> Iterator[None]:
+    """Within the block, an operator's stop comes while nothing has been sent that could cost.
+
+    Raises:
+        CancelledUnpaid: Somebody asked to stop.
+    """
+    try:
+        yield
+    except Cancelled as error:
+        raise CancelledUnpaid(str(error)) from error
 
 
 def call(
@@ -39,7 +54,9 @@ def call(
         What came, or why not. Where the deadline passes and the request may have arrived, it may be paid for.
 
     Raises:
+        CancelledUnpaid: Somebody asked to stop before it was begun.
         Cancelled: Somebody asked to stop before a whole reply was there.
+        PrerequisiteError: The machine allows no further thread; nothing was sent.
     """
     worker = run_until(name, lambda: _received(exchange, reading), deadline=deadline, token=token, stop=exchange.shut)
     if not worker.is_alive:
@@ -73,10 +90,12 @@ def run_until(
         stop: Told to make it end once it is not waited for any more; must not block.
 
     Raises:
+        CancelledUnpaid: Somebody asked to stop before it was begun.
         Cancelled: Somebody asked to stop, and it had not ended.
         PrerequisiteError: The machine allows no further thread.
     """
-    token.check()
+    with nothing_in_flight():
+        token.check()
     woken = threading.Event()
     ended = threading.Event()
 

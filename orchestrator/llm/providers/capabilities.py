@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fnmatch import fnmatchcase
@@ -21,11 +22,18 @@ SYSTEM_ROLE = "system_role"
 """Names the role of the system prompt where the parameter that was refused is meant."""
 THOUGHTS_BACK = "thoughts sent back"
 """Names what a model thought in earlier turns, where that is refused, as by one that has taken another's place."""
+THINKING = "thinking"
+"""Field of Anthropic's protocol that says whether and how much a model thinks."""
+UNFIT_THOUGHTS = "thinking, in this conversation"
+"""Names thoughts that are refused for how one conversation went: another one can have them."""
+LEAST_THINKING_TOKENS = 1024
+"""The smallest budget for thoughts that Anthropic's protocol takes."""
 OUTPUT_LIMIT = "max_output_tokens="
 """With a number behind it: not the parameter was refused but its value, and the server takes at most so many."""
 OURS = frozenset(
     {"model", "models", "messages", "system", "tools", "stream", "n", "max_tokens", "max_completion_tokens"}
     | {"input", "instructions", "prompt", "previous_response_id", "conversation", "background", "max_output_tokens"}
+    | {"n_predict", "fallbacks"}
 )
 """Fields of a request that no `options` may set: policy and budget rest on them."""
 _SOURCE = "capabilities.yaml"
@@ -84,6 +92,8 @@ class Capabilities:
     """What `reasoning_effort` has to be in a request with tools; None: it is not sent."""
     encrypted_reasoning: bool = True
     """Whether reasoning is asked for in encrypted form, to be sent back; of responses alone."""
+    thinking_tokens: int | None = None
+    """Budget for thoughts, which are part of the output; None: the entry's options set none."""
     refused: frozenset[str] = field(default_factory=frozenset)
     """Parameters that this server has refused, or that the user leaves out."""
 
@@ -91,12 +101,17 @@ class Capabilities:
         """Whether a parameter may be sent."""
         return parameter not in self.refused
 
+    def without(self, *parameters: str) -> Capabilities:
+        """The same, but that some parameters are not sent."""
+        return replace(self, refused=self.refused.union(parameters))
+
 
 def find_capabilities(entry: ModelEntry) -> Capabilities:
     """What the table says of a model, with the user's own words on top.
 
     Raises:
-        InputError: `options` set what policy or budget rest on, or the table is not well formed.
+        InputError: `options` set what policy or budget rest on, or more thoughts than the model gives output, or the
+            table is not well formed.
     """
     if taken := OURS & set(entry.options):
         msg = f"options of model {entry.model!r}: {min(taken)!r} cannot be set there; leave it out"
@@ -109,9 +124,28 @@ def find_capabilities(entry: ModelEntry) -> Capabilities:
         found = replace(found, context_tokens=entry.context_tokens)
     if entry.max_output_tokens is not None:
         found = replace(found, max_output_tokens=entry.max_output_tokens)
+    found = replace(found, thinking_tokens=_thinking_tokens(entry, found.max_output_tokens))
     for parameter in entry.without:
         found = _without(found, parameter)
     return found
+
+
+def _thinking_tokens(entry: ModelEntry, most: int | None) -> int | None:
+    """The budget for thoughts that an entry's options set."""
+    thinking = entry.options.get(THINKING)
+    if entry.provider is not Provider.ANTHROPIC or not isinstance(thinking, Mapping) or THINKING in entry.without:
+        return None
+    budget = thinking.get("budget_tokens")
+    if thinking.get("type") != "enabled" or not isinstance(budget, int) or isinstance(budget, bool):
+        return None
+    if most is not None and budget >= most:
+        msg = (
+            f"options of model {entry.model!r}: thinking.budget_tokens is {budget}, and max_output_tokens, of which "
+            f"thoughts are a part, is {most}; give a smaller budget_tokens, or a larger max_output_tokens if the model "
+            "takes it"
+        )
+        raise InputError(msg)
+    return budget
 
 
 def _without(capabilities: Capabilities, name: str) -> Capabilities:

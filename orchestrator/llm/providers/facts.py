@@ -53,7 +53,7 @@ def check_facts(answer: ModelFacts | Failure | None, *, name: str, entry: ModelE
         seconds: How long was waited.
 
     Raises:
-        PrerequisiteError: The server cannot be reached, refuses the key or has no such model.
+        PrerequisiteError: The server cannot be reached, refuses the key, has no such model, or serves elsewhere.
     """
     if answer is None:
         raise PrerequisiteError(_unreachable(name, entry, f"no answer within {shown_duration(seconds)}"))
@@ -63,20 +63,30 @@ def check_facts(answer: ModelFacts | Failure | None, *, name: str, entry: ModelE
         if answer.fault is Fault.ACCESS:
             raise PrerequisiteError(_refused(name, entry, answer.message))
         return ModelFacts(is_known=None)
+    if answer.served_below:
+        msg = f"{name}: {entry.url} serves no models, but {entry.url}{answer.served_below} does; use that"
+        raise PrerequisiteError(msg)
     if answer.is_known is False:
         raise PrerequisiteError(_unknown(name, entry, answer))
     return answer
 
 
 def _unreachable(name: str, entry: ModelEntry, said: str) -> str:
-    where = "the network" if entry.url == PROVIDER_URLS[entry.provider] else "that the server runs there"
-    return f"{name}: {entry.url} does not serve: {said}; check {where}, or give another `base_url`"
+    if entry.url == PROVIDER_URLS[entry.provider]:
+        return f"{name}: {entry.url} does not serve: {said}; check the network"
+    return (
+        f"{name}: {entry.url} does not serve: {said}; check that the server runs there, or say where it is: --base-url "
+        "for a model named openai/NAME, `base_url` for one of a --models file"
+    )
 
 
 def _refused(name: str, entry: ModelEntry, said: str) -> str:
     key = entry.key_source
     if key is None:
-        return f"{name}: {entry.url} wants a key: {said}; name the variable or file that holds it as the model's `key`"
+        return (
+            f"{name}: {entry.url} wants a key: {said}; name the variable that holds it: --key-env NAME beside "
+            "--base-url, or in a --models file the variable or file as `key`"
+        )
     return f"{name}: {entry.url} refuses the key in {source_name(key)}: {said}; put a valid one there"
 
 

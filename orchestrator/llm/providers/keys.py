@@ -42,7 +42,10 @@ def _from_variable(name: str, environment: Mapping[str, str]) -> Secret:
     value = environment.get(name, "")
     if not value:
         state = "empty" if name in environment else "not set"
-        msg = f"{name} is {state}; set it to the key (export {name}=...), or name another source as the model's `key`"
+        msg = (
+            f"{name} is {state}; set it to the key (export {name}=...), or name another source: `key` in a --models "
+            "file, or --key-env NAME beside --base-url"
+        )
         raise PrerequisiteError(msg)
     return _checked(value, f"the environment variable {name}")
 

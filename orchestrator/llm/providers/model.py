@@ -15,18 +15,17 @@ from dataclasses import dataclass, field, replace
 from orchestrator.domain.conversation import Conversation, Reply, Sampling, ToolSpec, Usage
 from orchestrator.domain.model_access import ModelEntry, Patience, Price
 from orchestrator.errors import LostReply
+from orchestrator.llm.providers.bodies import DEFAULT_CONTEXT_TOKENS, prepared, samples_taken
 from orchestrator.llm.providers.breaker import Breaker
 from orchestrator.llm.providers.calls import call
-from orchestrator.llm.providers.capabilities import OUTPUT_LIMIT, Capabilities, learned
+from orchestrator.llm.providers.capabilities import OUTPUT_LIMIT, THINKING, UNFIT_THOUGHTS, Capabilities, learned
 from orchestrator.llm.providers.estimates import replies, request_tokens, worst_usages
 from orchestrator.llm.providers.facts import ask_facts, check_facts
+from orchestrator.llm.providers.keyless import names_without_key, without_key
+from orchestrator.llm.providers.output_room import shared_output
 from orchestrator.llm.providers.retrying import TimeAllowed, error_of, retried
-from orchestrator.llm.providers.wire import Connection, Failure, Fault, Gathered, Secret, Wire
+from orchestrator.llm.providers.wire import Connection, Failure, Fault, Gathered, ModelFacts, Secret, Wire
 from orchestrator.runtime.workers import CancelToken
-
-DEFAULT_CONTEXT_TOKENS = 32_768
-"""Where nobody says how long a conversation may grow."""
-_ROOM_SHARE = 8
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +38,8 @@ class _Request:
     allowed: TimeAllowed
     refused: set[Capabilities] = field(default_factory=set)
     """What its server was taken to take on the way, and did not."""
+    is_without_thoughts: bool = False
+    """Whether its conversation went so that it cannot have them."""
 
 
 class ProviderModel:
@@ -103,14 +104,14 @@ class ProviderModel:
         if known is None:
             self._note_once(
                 f"nobody says how long a conversation {self.name} takes; it is taken for {DEFAULT_CONTEXT_TOKENS} "
-                "tokens (give `context_tokens` in the model's entry)"
+                "tokens (give `context_tokens` in a --models file)"
             )
         return known or DEFAULT_CONTEXT_TOKENS
 
     @property
     def samples_at_once(self) -> int:
         """How many replies one call gives at most."""
-        return _samples(self._capabilities)
+        return samples_taken(self._capabilities)
 
     def close(self) -> None:
         """Give the connection back; idempotent."""
@@ -129,6 +130,8 @@ class ProviderModel:
             Cancelled: Somebody asked to stop.
         """
         answer = ask_facts(self._connection, self._entry, reading=self._reading, seconds=seconds, token=self._token)
+        if isinstance(answer, ModelFacts):
+            answer = names_without_key(answer, self._key)
         facts = check_facts(answer, name=self.name, entry=self._entry, seconds=seconds)
         with self._lock:
             self._capabilities = replace(
@@ -150,7 +153,7 @@ class ProviderModel:
     ) -> list[Usage]:
         """What `complete_samples` may cost at most; the input is part of the first."""
         tokens = self.count_tokens(conversation, tools)
-        output = _most_output(self._capabilities, samplings[0].max_output_tokens, tokens)
+        output, _ = shared_output(self._capabilities, samplings[0].max_output_tokens, tokens)
         return worst_usages(self._price, input_tokens=tokens, output_tokens=output, samples=len(samplings))
 
     def complete(self, conversation: Conversation, tools: Sequence[ToolSpec], sampling: Sampling) -> Reply:
@@ -177,21 +180,32 @@ class ProviderModel:
             lambda: self._attempt(request), allowed=request.allowed, breaker=self._breaker, token=self._token
         )
         if isinstance(outcome, Failure):
-            raise error_of(outcome, name=self.name, key=self._entry.key_source, allowed=request.allowed)
+            raise error_of(
+                outcome,
+                name=self.name,
+                key=self._entry.key_source,
+                allowed=request.allowed,
+                breaker=self._breaker,
+            )
         return self._replies(outcome, request)
 
     def _attempt(self, request: _Request) -> Gathered | Failure:
         """One call, and again at once as long as it is a parameter that is refused, each of them once."""
         while True:
             capabilities = self._capabilities
-            outcome = self._call(request, capabilities)
+            outcome = self._call(
+                request, capabilities.without(THINKING) if request.is_without_thoughts else capabilities
+            )
             if isinstance(outcome, Gathered) or outcome.fault is not Fault.PARAMETER or outcome.may_be_paid:
                 return outcome
-            if not self._gives_up(outcome, capabilities, request.refused):
+            if outcome.parameter == UNFIT_THOUGHTS and not request.is_without_thoughts:
+                request.is_without_thoughts = True
+            elif not self._gives_up(outcome, capabilities, request.refused):
                 return outcome
 
     def _call(self, request: _Request, capabilities: Capabilities) -> Gathered | Failure:
         allowed = request.allowed
+        exchange = prepared(lambda: self._parameters(request, capabilities), self._connection, name=self.name)
         with self._breaker.turn(
             left_seconds=allowed.left_seconds,
             outage_seconds=self._patience.outage_seconds,
@@ -200,7 +214,7 @@ class ProviderModel:
         ) as turn:
             allowed.extend(turn.waited_seconds)
             outcome = call(
-                self._connection.begin(self._parameters(request, capabilities)),
+                exchange,
                 name=f"model {self.name}",
                 reading=self._reading,
                 deadline=allowed.deadline,
@@ -212,14 +226,12 @@ class ProviderModel:
 
     def _parameters(self, request: _Request, capabilities: Capabilities) -> dict[str, object]:
         tokens = self.count_tokens(request.conversation, request.tools)
-        samplings = [
-            replace(sampling, max_output_tokens=_most_output(capabilities, sampling.max_output_tokens, tokens))
-            for sampling in request.samplings[: _samples(capabilities)]
-        ]
+        samplings = request.samplings[: samples_taken(capabilities)]
+        output, capabilities = shared_output(capabilities, samplings[0].max_output_tokens, tokens)
         return self._wire.parameters(
             request.conversation,
             request.tools,
-            samplings,
+            [replace(sampling, max_output_tokens=output) for sampling in samplings],
             entry=self._entry,
             account=self.name,
             capabilities=capabilities,
@@ -231,7 +243,7 @@ class ProviderModel:
     def _gives_up(self, failure: Failure, used: Capabilities, refused: set[Capabilities]) -> bool:
         """Whether there is something to try without the refused parameter; if so, it is remembered."""
         refused.add(used)
-        if failure.parameter is None:
+        if failure.parameter is None or failure.parameter == UNFIT_THOUGHTS:
             return False
         with self._lock:
             current = self._capabilities
@@ -258,6 +270,7 @@ class ProviderModel:
         )
 
     def _replies(self, gathered: Gathered, request: _Request) -> list[Reply]:
+        gathered = without_key(gathered, self._key)
         count = min(len(gathered.messages), len(request.samplings))
         if count == 0:
             msg = f"{self.name}: its answer holds no message; it may have been paid for all the same"
@@ -272,7 +285,6 @@ class ProviderModel:
             price=self._price,
             asked_as=self._entry.model,
             input_tokens=tokens,
-            output_tokens=_most_output(self._capabilities, request.samplings[0].max_output_tokens, tokens),
         )
 
     def _note_once(self, text: str) -> None:
@@ -281,22 +293,3 @@ class ProviderModel:
             self._noted.add(text)
         if is_new:
             self._note(text)
-
-
-def _samples(capabilities: Capabilities) -> int:
-    return max(1, capabilities.samples) if capabilities.accepts("n") else 1
-
-
-def _most_output(capabilities: Capabilities, asked: int, input_tokens: int) -> int:
-    """The most that one reply may have, in tokens, at least 1.
-
-    Servers refuse a request whose input and output together are over the context, so the output has what is left. As
-    the input is an estimate on the high side, it always has an eighth of the context; the server knows better. Where
-    no limit may be sent, the model's own limits are all there is.
-    """
-    context = capabilities.context_tokens
-    largest = capabilities.max_output_tokens
-    if not capabilities.accepts(capabilities.output_field):
-        return largest or context or DEFAULT_CONTEXT_TOKENS
-    most = asked if largest is None else min(asked, largest)
-    return most if context is None else max(1, min(most, max(context - input_tokens, context // _ROOM_SHARE)))

@@ -12,6 +12,10 @@ from orchestrator.domain.conversation import ToolCall
 MAX_CALLS = 256
 """Of one reply; further ones are left aside."""
 
+_MOST_READ, _MOST_TIMES = 1 << 20, 32
+"""How much of a call's arguments is read, again and again, to see whether they are complete: so many characters, and
+besides so many times their length."""
+
 
 class GrowingCall:
     """A call under way."""
@@ -22,11 +26,16 @@ class GrowingCall:
         self.id: list[str] = []
         self.name: list[str] = []
         self.arguments: list[str] = []
+        self._read_bytes = 0  # to see whether they are complete
 
     @property
     def is_whole(self) -> bool:
-        """Whether its arguments are complete."""
+        """Whether its arguments are complete; no longer looked at where that was asked too often of too many."""
         if not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
+            return False
+        size = sum(map(len, self.arguments))
+        self._read_bytes += size
+        if self._read_bytes > _MOST_READ + _MOST_TIMES * size:
             return False
         return parsed_arguments("".join(self.arguments)) is not None
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Protocol
 
+from orchestrator.llm.providers.bounded_bodies import parsed_json
 from orchestrator.llm.providers.openai_stream import NotAReply
 from orchestrator.llm.providers.wire import MAX_REPLY_BYTES, Gathered
 
@@ -41,6 +41,11 @@ class Collector(Protocol):
         """
         ...
 
+    @property
+    def has_content(self) -> bool:
+        """Whether anything has come that the server may bill."""
+        ...
+
     def gathered(self) -> Gathered:
         """What has come by now."""
         ...
@@ -64,10 +69,14 @@ class EventReader:
             NotAReply: A content is no JSON, or an event is larger than any reply may be.
         """
         self._size += len(chunk)
+        has_end = b"\n" in chunk or b"\r" in chunk or self._rest.endswith(b"\r")
         self._rest += chunk
-        if b"\n" in chunk or b"\r" in chunk:
-            whole, found, rest = bytes(self._rest).replace(b"\r\n", b"\n").replace(b"\r", b"\n").rpartition(b"\n")
-            self._rest = bytearray(rest)
+        if has_end:
+            # One that comes last waits: with what comes next it may be one end of a line, not two.
+            last = b"\r" if self._rest.endswith(b"\r") else b""
+            lines = bytes(self._rest).removesuffix(last).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            whole, found, rest = lines.rpartition(b"\n")
+            self._rest = bytearray(rest + last)
             for line in whole.split(b"\n") if found else ():
                 yield from self._take(line)
         if self._size > MAX_EVENT_BYTES:
@@ -76,7 +85,7 @@ class EventReader:
 
     def finish(self) -> Iterator[tuple[bool, object]]:
         """What is left when nothing more comes: some servers leave out the blank line at the end."""
-        for line in (bytes(self._rest), b""):
+        for line in (bytes(self._rest).removesuffix(b"\r"), b""):
             yield from self._take(line)
         self._rest.clear()
 
@@ -106,11 +115,11 @@ def parsed(content: bytes) -> object:
     """JSON.
 
     Raises:
-        NotAReply: It is none.
+        NotAReply: It is none, or has too many values.
     """
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
+        return parsed_json(content)
+    except ValueError:
         shown = content[:60].decode("utf-8", errors="replace")
-    msg = f"{shown!r} is no JSON"
+    msg = f"{shown!r} is no JSON that can be read"
     raise NotAReply(msg)

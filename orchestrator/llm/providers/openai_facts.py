@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from orchestrator.llm.providers.wire import ModelFacts
+from orchestrator.llm.providers.wire import ModelFacts, sane_context, sane_output
 
 _CLOSE_NAMES = 5
 _MAX_NAME = 200
@@ -14,7 +14,6 @@ _CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_le
 _META_CONTEXT = ("n_ctx", "n_ctx_train")
 """Of llama.cpp, in `meta`; the first is what the server was started with."""
 _OUTPUT = ("max_output_tokens", "max_completion_tokens")
-_MOST_TOKENS = 100_000_000
 
 
 def facts_in(listing: object, model: str) -> ModelFacts:
@@ -34,9 +33,11 @@ def facts_in(listing: object, model: str) -> ModelFacts:
 
 def _facts(entry: Mapping[str, object], *, is_known: bool | None) -> ModelFacts:
     meta, provider = entry.get("meta"), entry.get("top_provider")
-    context = _size(entry, _CONTEXT) or _size(meta, _META_CONTEXT)
+    context = _size(entry, _CONTEXT, sane_context) or _size(meta, _META_CONTEXT, sane_context)
     return ModelFacts(
-        is_known=is_known, context_tokens=context, max_output_tokens=_size(entry, _OUTPUT) or _size(provider, _OUTPUT)
+        is_known=is_known,
+        context_tokens=context,
+        max_output_tokens=_size(entry, _OUTPUT, sane_output) or _size(provider, _OUTPUT, sane_output),
     )
 
 
@@ -64,9 +65,9 @@ def _name(entry: Mapping[str, object]) -> str:
     return "".join(character for character in text[:_MAX_NAME] if character.isprintable())
 
 
-def _size(place: object, names: tuple[str, ...]) -> int | None:
+def _size(place: object, names: tuple[str, ...], sane: Callable[[object], int | None]) -> int | None:
+    """What the first name says that says anything; a later one would be another's word on another thing."""
     for name in names:
-        value = place.get(name) if isinstance(place, Mapping) else None
-        if type(value) is int and 0 < value <= _MOST_TOKENS:
-            return value
+        if isinstance(place, Mapping) and place.get(name) is not None:
+            return sane(place[name])
     return None

@@ -43,7 +43,7 @@ _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, htt
 """Before the request was there."""
 _CANNOT_BE_SENT = (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, UnicodeError)
 _UNPAID_IN_STREAM = frozenset({Fault.PARAMETER, Fault.CONTEXT})
-"""Refused before a single token came, whatever the status said."""
+"""Refused before a single token came, whatever the status said; unless one came."""
 _MASKED = re.compile(r"\S{0,64}\*{3,}\S{0,64}")
 _MOST_TEXT = 4000
 _TITLE = re.compile(r"<title>(.{1,200}?)</title>", re.IGNORECASE | re.DOTALL)
@@ -59,6 +59,21 @@ class Complaint:
     param: str = ""
     number: int | None = None
     """A status in the body, where the response has none of its own."""
+
+
+class ErrorInStream(openai.APIError):
+    """An error that a server says after a success status."""
+
+    def __init__(self, request: httpx2.Request, body: object, *, has_content: bool) -> None:
+        """As it came.
+
+        Args:
+            request: That it answers.
+            body: Of the event.
+            has_content: Whether anything came before it that the server may bill.
+        """
+        super().__init__("an error in the stream", request, body=body)
+        self.has_content = has_content
 
 
 def failure_of(error: Exception, *, has_begun: bool, key: Secret | None) -> Failure:
@@ -81,7 +96,7 @@ def failure_of(error: Exception, *, has_begun: bool, key: Secret | None) -> Fail
 def _broken(cause: BaseException, *, has_begun: bool) -> str:
     if isinstance(cause, httpx2.TimeoutException):
         return "nothing came any more for too long" if has_begun else "the request was taken, and never answered"
-    if isinstance(cause, NotAReply):
+    if isinstance(cause, NotAReply | httpx2.DecodingError):
         return f"what came is no whole reply: {cause}"
     begun = "after the reply had begun" if has_begun else "after the request was sent"
     return f"the connection broke {begun}: {_words(cause)}"
@@ -126,8 +141,13 @@ def _of_stream(error: openai.APIError, key: Secret | None) -> Failure:
         message=_shown("in the stream", complaint, key),
         retry_after=retry_after({}, complaint.text),
         parameter=parameter if fault is Fault.PARAMETER else None,
-        may_be_paid=fault not in _UNPAID_IN_STREAM,
+        may_be_paid=fault not in _UNPAID_IN_STREAM or has_content_before(error),
     )
+
+
+def has_content_before(error: Exception) -> bool:
+    """Whether anything came before an error that the server may bill."""
+    return isinstance(error, ErrorInStream) and error.has_content
 
 
 def _guessed_status(complaint: Complaint) -> int:

@@ -61,6 +61,8 @@ class ReplyCollector:
         self._served_by = ""
         self._id = ""
         self._bytes = 0
+        self._bytes_aside = 0
+        """Of further replies than were asked for, which are billed as well."""
         self._has_ended = False
         self.is_full = False
         """Whether it was cut off, since a reply may be no larger; the rest is not to be read."""
@@ -96,10 +98,11 @@ class ReplyCollector:
     def _take_choice(self, said: Mapping[str, Any]) -> None:
         index = said.get("index")
         index = index if isinstance(index, int) else 0
+        delta = said.get("delta") if isinstance(said.get("delta"), Mapping) else said.get("message")
         if index not in self._choices and len(self._choices) == self._samples:
+            self._bytes_aside += _content_bytes(delta)
             return
         choice = self._choices.setdefault(index, _Choice())
-        delta = said.get("delta") if isinstance(said.get("delta"), Mapping) else said.get("message")
         if isinstance(delta, Mapping):
             self._take_delta(choice, delta)
         if isinstance(finish := said.get("finish_reason"), str) and finish:
@@ -131,6 +134,11 @@ class ReplyCollector:
         self._bytes += len(encoded)
         pieces.append(piece)
 
+    @property
+    def has_content(self) -> bool:
+        """Whether anything has come that the server may bill."""
+        return self._bytes + self._bytes_aside > 0 or bool(self._usages)
+
     def check_end(self, *, is_done: bool) -> None:
         """To be called once nothing more comes.
 
@@ -150,7 +158,7 @@ class ReplyCollector:
 
     def gathered(self) -> Gathered:
         """What has come by now."""
-        usage = None if self.is_full else usage_of(self._usages, has_output=self._bytes > 0)
+        usage = None if self.is_full else usage_of(self._usages, has_output=self._bytes + self._bytes_aside > 0)
         has_hidden_thoughts = usage is not None and usage.reasoning_tokens > 0
         replies = [self._reply(index, has_hidden_thoughts) for index in sorted(self._choices)]
         return Gathered(
@@ -158,7 +166,7 @@ class ReplyCollector:
             stops=tuple(stop for _, stop in replies),
             usage=usage,
             served_by=self._served_by,
-            output_bytes=self._bytes,
+            output_bytes=self._bytes + self._bytes_aside,
         )
 
     def _reply(self, index: int, has_hidden_thoughts: bool) -> tuple[AssistantMessage, StopReason]:
@@ -217,6 +225,22 @@ def _content(content: object) -> tuple[str, str]:
             thought = part.get("thinking")
             thoughts.append(_content(thought)[0] if isinstance(thought, list) else _text(thought))
     return "".join(texts), "".join(thoughts)
+
+
+def _content_bytes(delta: object) -> int:
+    """Size of what a piece of a reply says, in whatever fields."""
+    if not isinstance(delta, Mapping):
+        return 0
+    texts = [
+        *_content(delta.get("content")),
+        *map(_text, map(delta.get, ("reasoning_content", "reasoning", "refusal"))),
+    ]
+    calls = delta.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping):
+            texts += [_text(function.get("name")), _text(function.get("arguments"))]
+    return sum(len(text.encode("utf-8", errors="surrogatepass")) for text in texts)
 
 
 def _said_usage(chunk: Mapping[str, Any]) -> object:

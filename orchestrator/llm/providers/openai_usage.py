@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from orchestrator.domain.conversation import Usage
-
-_MOST_TOKENS = 1_000_000_000
+from orchestrator.llm.providers.usage_counts import count, inner_counts, optional_count, usage_if_true
 
 
 def usage_of(said: Sequence[object], *, has_output: bool) -> Usage | None:
@@ -32,44 +30,28 @@ def usage_of(said: Sequence[object], *, has_output: bool) -> Usage | None:
 def _usage_of(said: object, *, has_output: bool) -> Usage | None:
     if not isinstance(said, Mapping):
         return None
-    details, output_details = _object(said, "prompt_tokens_details"), _object(said, "completion_tokens_details")
-    counts = (
-        _count(said, "prompt_tokens"),
-        _count(said, "completion_tokens"),
-        _either(_optional(details, "cached_tokens"), _optional(said, "prompt_cache_hit_tokens", "cached_tokens")),
-        _optional(details, "cache_write_tokens"),
-        _optional(output_details, "reasoning_tokens"),
+    details, output_details = (
+        inner_counts(said, "prompt_tokens_details"),
+        inner_counts(said, "completion_tokens_details"),
     )
-    prompt, output, cached, written, reasoning = (-1 if count is None else count for count in counts)
+    prompt, output = count(said, "prompt_tokens"), count(said, "completion_tokens")
+    cached = _either(
+        optional_count(details, "cached_tokens"), optional_count(said, "prompt_cache_hit_tokens", "cached_tokens")
+    )
+    written = optional_count(details, "cache_write_tokens")
+    reasoning = optional_count(output_details, "reasoning_tokens")
+    if prompt is None or output is None or cached is None or written is None or reasoning is None:
+        return None
     if said.get("total_tokens") == prompt + output + reasoning:
         output += reasoning  # counted apart, as xAI does
-    if None in counts or not prompt or (has_output and not output) or cached + written > prompt or reasoning > output:
-        return None
-    return Usage(
-        input_tokens=prompt - cached - written,
-        cached_input_tokens=cached,
-        cache_write_tokens=written,
-        output_tokens=output,
-        reasoning_tokens=reasoning,
+    return usage_if_true(
+        fresh=prompt - cached - written,
+        cached=cached,
+        written=written,
+        output=output,
+        reasoning=reasoning,
+        has_output=has_output,
     )
-
-
-def _object(said: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = said.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _count(said: Mapping[str, Any], name: str) -> int | None:
-    value = said.get(name)
-    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
-
-
-def _optional(said: Mapping[str, Any], *names: str) -> int | None:
-    """0 where it is not said at all."""
-    for name in names:
-        if said.get(name) is not None:
-            return _count(said, name)
-    return 0
 
 
 def _either(one: int | None, other: int | None) -> int | None:

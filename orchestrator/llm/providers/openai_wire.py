@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -14,11 +13,12 @@ import openai
 
 from orchestrator.domain.conversation import Conversation, Sampling, ToolSpec
 from orchestrator.domain.model_access import ModelEntry
+from orchestrator.llm.providers.bounded_bodies import MAX_LIST_BYTES, bound_body, parsed_json
 from orchestrator.llm.providers.capabilities import Capabilities
 from orchestrator.llm.providers.open_line import OpenLine, Switchboard
 from orchestrator.llm.providers.openai_events import Collector, EventReader, parsed
 from orchestrator.llm.providers.openai_facts import facts_in
-from orchestrator.llm.providers.openai_failures import failure_of
+from orchestrator.llm.providers.openai_failures import ErrorInStream, failure_of
 from orchestrator.llm.providers.openai_requests import PROTOCOL, parameters
 from orchestrator.llm.providers.openai_stream import NotAReply, ReplyCollector
 from orchestrator.llm.providers.wire import MAX_REPLY_BYTES, Failure, Gathered, ModelFacts, Secret
@@ -28,8 +28,9 @@ NO_KEY = "no-key"
 _HEADERS = frozenset({"accept", "connection", "content-length", "content-type", "host", "user-agent"})
 _MAX_PLAIN_BYTES = 4 * MAX_REPLY_BYTES
 """Of a whole reply in one piece, which may hold every character as an escape."""
-_MAX_LIST_BYTES = 8 << 20
 _NO_LIST = frozenset({404, 405, 501})
+_VERSION = "/v1"
+"""Where most servers serve, and what is easily left out of their URL."""
 
 
 class OpenAIWire:
@@ -88,8 +89,10 @@ class OpenAIConnection:
             # A connection for each request: one that was kept may be closed by the server at the very moment it is
             # used again, and nobody can tell then whether the request was taken.
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
+            # No proxy of the environment sees what goes out in clear; behind TLS one only passes it on.
+            trust_env=url.startswith("https://"),
             follow_redirects=False,  # the policy names the addresses that may be asked, and the key is for one alone
-            event_hooks={"request": [self._settle_headers, self._switchboard.attend]},
+            event_hooks={"request": [self._settle_headers, self._switchboard.attend], "response": [bound_body]},
         )
         self._client = openai.OpenAI(
             api_key=self._sent_key,  # None would have the SDK look for one of its own
@@ -117,25 +120,28 @@ class OpenAIConnection:
     def facts(self, model: str, *, seconds: float) -> ModelFacts:
         """Ask about a model, without any cost. Arguments and errors are those of `Connection.facts`."""
         end = time.monotonic() + seconds
-        limit = max(seconds, 0.01)
+        try:
+            return self._listed("/models", model, end=end)
+        except openai.APIStatusError as error:
+            if error.status_code not in _NO_LIST:
+                raise
+        try:
+            below = self._listed(f"{_VERSION}/models", model, end=end)
+        except Exception:  # noqa: BLE001 - whatever an SDK raises: then it has no list there either
+            return ModelFacts(is_known=None)
+        return ModelFacts(is_known=None, served_below="" if below.is_known is None else _VERSION)
+
+    def _listed(self, path: str, model: str, *, end: float) -> ModelFacts:
+        limit = max(end - time.monotonic(), 0.01)
         connect = min(limit, self._timeout.connect or limit)
         timeout = httpx2.Timeout(connect=connect, read=limit, write=limit, pool=connect)
+        with self._client.get(
+            path, cast_to=object, options={"timeout": timeout}, stream=True, stream_cls=openai.Stream[object]
+        ) as listing:
+            content = _bounded(listing.response.iter_bytes(), MAX_LIST_BYTES, end=end)
         try:
-            with self._client.get(
-                "/models",
-                cast_to=object,
-                options={"timeout": timeout},
-                stream=True,
-                stream_cls=openai.Stream[object],
-            ) as listing:
-                content = _bounded(listing.response.iter_bytes(), _MAX_LIST_BYTES, end=end)
-        except openai.APIStatusError as error:
-            if error.status_code in _NO_LIST:
-                return ModelFacts(is_known=None)
-            raise
-        try:
-            return facts_in(json.loads(content), model)
-        except (ValueError, RecursionError):
+            return facts_in(parsed_json(content), model)
+        except ValueError:
             return ModelFacts(is_known=None)
 
     @property
@@ -246,7 +252,7 @@ class OpenAIExchange:
         says_error = isinstance(event, Mapping) and (event.get("error") or event.get("object") == "error")
         if is_error or says_error:
             body = dict(event) if isinstance(event, Mapping) else {"message": str(event)[:1000]}
-            raise openai.APIError("an error in the stream", response.request, body=body)
+            raise ErrorInStream(response.request, body, has_content=self._collector.has_content)
         self._collector.take(event)
 
 

@@ -200,12 +200,12 @@ class Items:
         if type(number) is not int:
             last = max(self._items, default=-1)
             number = self._numbers.get(identity, last + 1 if identity or last < 0 else last)
-        if identity:
-            self._numbers[identity] = number
         if number not in self._items:
             if len(self._items) == _MAX_ITEMS:
                 return None
             self._items[number] = Item(self.room)
+        if identity and len(self._numbers) < 4 * _MAX_ITEMS:
+            self._numbers[identity] = number
         return self._items[number]
 
 

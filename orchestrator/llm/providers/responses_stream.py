@@ -90,6 +90,11 @@ class ResponseCollector:
         self._items.complete(said.get("output"))
         self.has_ended = True
 
+    @property
+    def has_content(self) -> bool:
+        """Whether anything has come that the server may bill: it also thinks where no word of it is shown."""
+        return len(self._items) > 0 or self._usage is not None
+
     def check_end(self, *, is_done: bool) -> None:
         """To be called once nothing more comes.
 

@@ -13,7 +13,7 @@ from orchestrator.domain.conversation import Conversation, Sampling, ToolSpec
 from orchestrator.domain.model_access import ModelEntry
 from orchestrator.llm.providers.capabilities import Capabilities
 from orchestrator.llm.providers.open_line import Switchboard
-from orchestrator.llm.providers.openai_failures import complaint_in, failure_of
+from orchestrator.llm.providers.openai_failures import complaint_in, failure_of, has_content_before
 from orchestrator.llm.providers.openai_wire import OpenAIConnection, OpenAIExchange, OpenAIWire, timeout_of
 from orchestrator.llm.providers.responses_requests import parameters
 from orchestrator.llm.providers.responses_stream import ResponseCollector, refusal_in
@@ -58,7 +58,7 @@ class ResponsesWire(OpenAIWire):
         complaint = complaint_in(error.body)
         if complaint.code != "invalid_encrypted_content" and "encrypted content" not in complaint.text.lower():
             return found
-        return replace(found, fault=Fault.PARAMETER, parameter="include", may_be_paid=False)
+        return replace(found, fault=Fault.PARAMETER, parameter="include", may_be_paid=has_content_before(error))
 
 
 class ResponsesConnection(OpenAIConnection):

@@ -8,8 +8,9 @@ from typing import cast
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_exponential
 
 from orchestrator.domain.model_access import KeySource
-from orchestrator.errors import ContextTooLong, LostReply, ModelError, ModelUnavailable
+from orchestrator.errors import ContextTooLong, LostInOutage, LostReply, ModelError, ModelUnavailable
 from orchestrator.llm.providers.breaker import Breaker, asks_to_wait
+from orchestrator.llm.providers.calls import nothing_in_flight
 from orchestrator.llm.providers.durations import shown_duration
 from orchestrator.llm.providers.keys import source_name
 from orchestrator.llm.providers.wire import Failure, Fault, Gathered
@@ -18,6 +19,8 @@ from orchestrator.runtime.workers import CancelToken
 
 LEAST_SHARE = 0.1
 """Of the time for one reply that a call is begun with; with less it would most likely be paid for in vain."""
+_NOT_FOUND = "HTTP 404"
+"""Of a model, or of everything below a wrong base URL."""
 _PASSING = frozenset({Fault.OUTAGE, Fault.RATE, Fault.BROKEN})
 
 
@@ -54,7 +57,8 @@ def retried(
         token: Ends a wait.
 
     Raises:
-        Cancelled: Somebody asked to stop.
+        CancelledUnpaid: Somebody asked to stop during a wait; all calls so far were certainly not paid for.
+        Cancelled: Somebody asked to stop during a call.
     """
     pace = breaker.pace
     jitter = wait_random_exponential(multiplier=pace.first_pause, max=pace.longest_pause)
@@ -65,11 +69,15 @@ def retried(
         asked = _outcome(state).retry_after or 0.0
         return asked + min(jitter(state), max(0.0, allowed.left_seconds - asked) / 4)
 
+    def sleep(seconds: float) -> None:
+        with nothing_in_flight():
+            token.wait(seconds)
+
     def is_over(state: RetryCallState) -> bool:
         return state.upcoming_sleep >= allowed.left_seconds
 
     retrying = Retrying(
-        sleep=token.wait,
+        sleep=sleep,
         retry=retry_if_result(_may_pass),
         wait=pause,
         stop=is_over,
@@ -78,7 +86,9 @@ def retried(
     return retrying(attempt)
 
 
-def error_of(failure: Failure, *, name: str, key: KeySource | None, allowed: TimeAllowed) -> ModelError:
+def error_of(
+    failure: Failure, *, name: str, key: KeySource | None, allowed: TimeAllowed, breaker: Breaker
+) -> ModelError:
     """The error that a last failure is.
 
     Args:
@@ -86,31 +96,45 @@ def error_of(failure: Failure, *, name: str, key: KeySource | None, allowed: Tim
         name: Of the model, for records.
         key: Where its key comes from.
         allowed: The time there was.
+        breaker: Of the server.
     """
     said = failure.message
     if failure.may_be_paid:
-        return LostReply(f"{name}: {said}; the request may have been paid for, and its reply is lost")
+        return _lost(f"{name}: {said}; the request may have been paid for, and its reply is lost", breaker)
     if failure.fault is Fault.CONTEXT:
         return ContextTooLong(f"{name}: {said}")
     if failure.fault is Fault.ACCESS:
-        return ModelUnavailable(
-            f"{name} does not serve us: {said}; {_remedy(key)}, then go on with `evolvarium resume`"
-        )
+        return ModelUnavailable(f"{name} does not serve us: {said}; {_remedy(key, said)}")
     if failure.fault in (Fault.PARAMETER, Fault.REQUEST):
         return ModelError(f"{name} refuses {_what(failure)}")
     if failure.retry_after and failure.retry_after >= allowed.left_seconds:
         return ModelUnavailable(f"{asks_to_wait(name, failure.retry_after)} ({said})")
     return ModelUnavailable(
-        f"{name} gave no answer within {shown_duration(allowed.seconds)} (last: {said}); the run is paused, and once "
-        "the server is back `evolvarium resume` goes on"
+        f"{name} gave no answer within {shown_duration(allowed.seconds)} (last: {said}); try again once "
+        "the server is back"
     )
 
 
-def _remedy(key: KeySource | None) -> str:
-    where = "give the model a `key`" if key is None else f"set {source_name(key)} again"
+def _lost(said: str, breaker: Breaker) -> LostReply:
+    if not breaker.is_open:
+        return LostReply(said)
+    return LostInOutage(f"{said}; {breaker.server} serves nobody, so try again once it is back")
+
+
+def _remedy(key: KeySource | None, said: str) -> str:
+    wants = (
+        "if it wants a key now, name one (--key-env NAME beside --base-url, or `key` in a --models file)"
+        if key is None
+        else f"if the key is at fault, set {source_name(key)} again"
+    )
+    where = (
+        "; if the base URL is (with or without /v1 at the end), mend it: --base-url, or `base_url` in a --models file"
+        if said.startswith(_NOT_FOUND)
+        else ""
+    )
     return (
-        f"if the key is at fault, {where}; if credit is, top up the account; if the name is, define the model's new "
-        "name in a models file"
+        f"{wants}; if credit is, top up the account; if the name is, define the model's new name in a models file"
+        f"{where}"
     )
 
 
@@ -118,8 +142,8 @@ def _what(failure: Failure) -> str:
     if failure.parameter is None:
         return f"the request: {failure.message}"
     return (
-        f"the parameter {failure.parameter!r}: {failure.message}; take it out of the `options` of the model's entry, "
-        "or name it under `without`"
+        f"the parameter {failure.parameter!r}: {failure.message}; take it out of the `options` of the model "
+        "in the --models file, or name it under `without` there"
     )
 
 

@@ -40,11 +40,24 @@ def _without(text: str, key: Secret | None) -> str:
     if key is None or not key.reveal():
         return text
     value = key.reveal()
-    for form in _forms(value):
-        text = text.replace(form, _HIDDEN)
+    text = without_forms(text, key)
     for form in _forms(value):
         text = _without_ends(text, form)
     return text
+
+
+def without_forms(text: str, key: Secret) -> str:
+    """The same text, in which no whole key is left, plain, encoded or in other letters; nothing else is touched.
+
+    Args:
+        text: Of any length.
+        key: A short one is hidden only as it is: its encodings could be anything.
+    """
+    value = key.reveal()
+    if len(value) < _PART:
+        return text.replace(value, _HIDDEN) if value else text
+    pattern = "|".join(re.escape(form) for form in sorted(_forms(value), key=len, reverse=True))
+    return re.sub(pattern, _HIDDEN, text, flags=re.IGNORECASE)
 
 
 def _forms(value: str) -> Iterator[str]:
@@ -52,6 +65,7 @@ def _forms(value: str) -> Iterator[str]:
     yield value
     yield quote(value, safe="")
     raw = value.encode()
+    yield raw.hex()
     for before in range(3):  # bytes before it in what was encoded, of which only the remainder by three matters
         encoded = base64.b64encode(b"\0" * before + raw).decode().rstrip("=")
         certain = encoded[(0, 2, 3)[before] : len(encoded) - (1 if (before + len(raw)) % 3 else 0)]
@@ -64,15 +78,20 @@ def _without_ends(text: str, form: str) -> str:
     """Hide what begins as a key does, or ends so, as far as it is the key's."""
     if len(form) < _PART:
         return text
-    while (at := text.find(form[:_PART])) >= 0:
+    form, folded = form.lower(), text.lower()
+    if len(folded) != len(text):  # letters that fold into several: positions would not agree
+        folded = text
+    while (at := folded.find(form[:_PART])) >= 0:
         length = _PART
-        while length < len(form) and text.startswith(form[: length + 1], at):
+        while length < len(form) and folded.startswith(form[: length + 1], at):
             length += 1
         text = text[:at] + _HIDDEN + text[at + length :]
-    while (at := text.find(form[-_PART:])) >= 0:
+        folded = folded[:at] + _HIDDEN + folded[at + length :]
+    while (at := folded.find(form[-_PART:])) >= 0:
         end = at + _PART
         length = _PART
-        while length < len(form) and text[:end].endswith(form[-length - 1 :]):
+        while length < len(form) and folded[:end].endswith(form[-length - 1 :]):
             length += 1
         text = text[: end - length] + _HIDDEN + text[end:]
+        folded = folded[: end - length] + _HIDDEN + folded[end:]
     return text

@@ -19,6 +19,8 @@ from orchestrator.llm.providers.capabilities import Capabilities
 MAX_REPLY_BYTES = 8 << 20
 """Of text, reasoning and arguments of one call together; what comes after it is not read, and the reply is cut off."""
 
+_MOST_TOKENS = 100_000_000
+
 
 class Secret:
     """A key. Neither its text form nor its pickle holds it."""
@@ -139,6 +141,18 @@ class ModelFacts:
     max_output_tokens: int | None = None
     close_names: tuple[str, ...] = ()
     """Names it serves that are alike, or the first few."""
+    served_below: str = ""
+    """What has to stand behind its URL, for instance `/v1`, since it serves models there alone."""
+
+
+def sane_context(said: object) -> int | None:
+    """A context as a server says it, in tokens; None: it is no number that a context can have."""
+    return said if type(said) is int and 1024 <= said <= _MOST_TOKENS else None
+
+
+def sane_output(said: object) -> int | None:
+    """The most output as a server says it, in tokens; None: it is no number that this can be."""
+    return said if type(said) is int and 16 <= said <= _MOST_TOKENS else None
 
 
 class Connection(AbstractContextManager["Connection"], Protocol):

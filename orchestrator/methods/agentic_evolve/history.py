@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,6 +14,7 @@ from orchestrator.domain.conversation import Reply, Usage
 from orchestrator.domain.outcomes import Ending
 from orchestrator.domain.records import from_record
 from orchestrator.errors import RunStateError
+from orchestrator.methods.agentic_evolve import texts
 from orchestrator.methods.agentic_evolve.entries import INITIAL, Entry, commit_id, entry_from_record
 from orchestrator.methods.agentic_evolve.history_records import (
     check_entry,
@@ -23,14 +23,15 @@ from orchestrator.methods.agentic_evolve.history_records import (
     checked_usage,
     record_of,
 )
+from orchestrator.methods.agentic_evolve.island_records import island_records, key_of, lost_calls
 from orchestrator.methods.agentic_evolve.results import RunResult
 from orchestrator.ports import AnalysisResult, Journal
 from orchestrator.search.archive import Grid
+from orchestrator.search.attempts import TOO_LONG
+from orchestrator.search.reply_kinds import Outcomes, outcomes_of
 from orchestrator.search.requests import reply_in
 
-_STEP_KEY = re.compile(r"i(?P<island>\d+)/(?P<kind>request|analysis|commit|migration|stop)(?:/(?P<name>.+))?")
 _SHOWN = TypeAdapter(list[str])
-_MARK = re.compile(r"(?P<number>\d+)(?:/(?P<attempt>\d+))?/(?P<kind>sent|void)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,15 @@ class History:
     """By island."""
     stops: Mapping[int, str]
     """Island to reason, for islands that have stopped."""
+    refusals: Sequence[str] = ()
+    """What was said of each conversation that was too long for the model."""
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """What became of all requests."""
+        replies = [step.reply for step in self.steps if isinstance(step, Answered)]
+        tools = texts.tool_names(analysis=bool(self.header["settings"]["analysis"]))
+        return outcomes_of(replies, self.refusals, tools)
 
     @property
     def fitness(self) -> str:
@@ -205,12 +215,15 @@ def read_history(journal: Journal) -> History:
     known = {INITIAL}
     consumption: dict[int, Consumption] = {}
     stops: dict[int, str] = {}
-    for island, kind, name, record in _island_records(journal):
-        key = _key(island, kind, name)
+    refusals: list[str] = []
+    for island, kind, name, record in island_records(journal):
+        key = key_of(island, kind, name)
         with record_of(key):
             consumption[island] = consumption.get(island, Consumption()) + _consumed(key, kind, name, record)
             if kind == "stop":
                 stops[island] = str(record["reason"])
+            if kind == "request" and TOO_LONG in record:
+                refusals.append(str(record[TOO_LONG]))
             step = _step(island, kind, name, record, journal)
             if isinstance(step, Entry):
                 check_known((*step.candidate.parents, step.duplicate_of), known)
@@ -218,26 +231,16 @@ def read_history(journal: Journal) -> History:
             elif isinstance(step, Shown):
                 check_known(step.ids, known)
             steps += [] if step is None else [step]
-    for island, lost in _lost(journal).items():
-        consumption[island] = consumption.get(island, Consumption()) + lost
+    for island, usage in lost_calls(journal):
+        consumption[island] = consumption.get(island, Consumption()) + Consumption(usage=usage, lost=1)
     return History(
         header=header,
         initial=first,
         steps=steps,
         consumption=dict(sorted(consumption.items())),
         stops=dict(sorted(stops.items())),
+        refusals=refusals,
     )
-
-
-def _island_records(journal: Journal) -> Iterator[tuple[int, str, str, Mapping[str, Any]]]:
-    """(island, kind, name, record) of every island's records; what announces or retracts requests is among them."""
-    for key, record in journal.records("i"):
-        if match := _STEP_KEY.fullmatch(key):
-            yield int(match["island"]), match["kind"], match["name"] or "", record
-
-
-def _key(island: int, kind: str, name: str) -> str:
-    return f"i{island}/{kind}/{name}" if name else f"i{island}/{kind}"
 
 
 def _step(island: int, kind: str, name: str, record: Mapping[str, Any], journal: Journal) -> Step | None:
@@ -247,7 +250,7 @@ def _step(island: int, kind: str, name: str, record: Mapping[str, Any], journal:
         case "migration":
             return Shown(island=island, migration=int(name), ids=tuple(_SHOWN.validate_python(record["shown"])))
         case "request" if name.isdigit():
-            reply = reply_in(_key(island, kind, name), record)
+            reply = reply_in(key_of(island, kind, name), record)
             return None if reply is None else Answered(island=island, number=int(name), reply=reply)
         case "analysis":
             from_record(AnalysisResult, record["result"])
@@ -265,28 +268,3 @@ def _consumed(key: str, kind: str, name: str, record: Mapping[str, Any]) -> Cons
             return Consumption() if reply is None else Consumption(requests=1, usage=checked_usage(reply.usage))
         case _:
             return Consumption()
-
-
-def _lost(journal: Journal) -> dict[int, Consumption]:
-    """Announced requests of each island that were neither answered nor retracted, at their reservation."""
-    announced: dict[tuple[int, int], dict[int, Usage]] = {}
-    ended: set[tuple[int, int]] = set()
-    for island, kind, name, record in _island_records(journal):
-        if kind != "request":
-            continue
-        with record_of(_key(island, kind, name)):
-            match = _MARK.fullmatch(name)
-            if match is None:
-                ended.add((island, int(name)))
-                continue
-            attempts = announced.setdefault((island, int(match["number"])), {})
-            is_sent = match["kind"] == "sent"
-            reserved = checked_usage(from_record(Usage, record["reserved"])) if is_sent else Usage()
-            attempts[int(match["attempt"] or 1)] = reserved  # what is retracted comes to nothing
-    lost: dict[int, Consumption] = {}
-    for (island, number), attempts in announced.items():
-        unknown = [attempts[attempt] for attempt in sorted(attempts)]
-        for usage in unknown[:-1] if (island, number) in ended else unknown:
-            if usage != Usage():  # nothing could be lost: of a repeatable model, or retracted
-                lost[island] = lost.get(island, Consumption()) + Consumption(usage=usage, lost=1)
-    return lost

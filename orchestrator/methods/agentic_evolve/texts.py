@@ -69,6 +69,12 @@ def system_prompt(settings: Settings, task: TaskView) -> str:
     )
 
 
+def tool_names(*, analysis: bool) -> frozenset[str]:
+    """The names of an island's tools, with those for analyses or without."""
+    stored: dict[str, dict[str, Any]] = yaml.safe_load(_stored("tools.yaml"))
+    return frozenset(name for name, tool in stored.items() if analysis or not tool.get("analysis", False))
+
+
 def tool_specs(settings: Settings, task: TaskView) -> tuple[ToolSpec, ...]:
     """The tools of an island, in a fixed order."""
     names = [*task.initial, *([ANALYSIS_FILE] if settings.analysis else [])]

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from orchestrator.domain.conversation import Usage
 from orchestrator.ports import Journal
+from orchestrator.search.attempts import TOO_LONG
+from orchestrator.search.reply_kinds import Outcomes, outcomes_of
 from orchestrator.search.requests import reply_in
 
 _KEY = re.compile(
@@ -75,6 +77,25 @@ def read_calls(journal: Journal) -> Mapping[str, Mapping[str, tuple[Call, ...]]]
     return {
         question: {method: tuple(calls) for method, calls in methods.items()} for question, methods in found.items()
     }
+
+
+def read_outcomes(journal: Journal) -> Outcomes:
+    """What became of the requests for queries; no tool was offered with any of them.
+
+    Raises:
+        RunStateError: A record is damaged.
+    """
+    replies, refusals = [], []
+    for key, record in journal.records("q/"):
+        match = _KEY.fullmatch(key)
+        if match is None or match["phase"] == Phase.CRITIC:
+            continue
+        reply = reply_in(key, record)
+        if reply is None:
+            refusals.append(str(record[TOO_LONG]))
+        else:
+            replies.append(reply)
+    return outcomes_of(replies, refusals, ())
 
 
 def _recorded(journal: Journal) -> Iterator[tuple[str, str, Call]]:

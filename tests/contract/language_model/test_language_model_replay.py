@@ -77,9 +77,9 @@ def test_a_damaged_request_is_named(tmp_path: Path, record: Any) -> None:
             ReplayModel(journal, recorded="offline", context_tokens=1000)
 
 
-def test_a_journal_without_replies_cannot_be_replayed(tmp_path: Path) -> None:
+def test_a_journal_without_requests_cannot_be_replayed(tmp_path: Path) -> None:
     with (
         SqliteJournal(tmp_path / "empty.sqlite") as journal,
-        pytest.raises(ModelError, match="holds no reply of 'offline'"),
+        pytest.raises(RunStateError, match="holds no request to 'offline'"),
     ):
         ReplayModel(journal, recorded="offline", context_tokens=1000)

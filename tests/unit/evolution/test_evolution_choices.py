@@ -216,9 +216,7 @@ def test_a_weaker_offline_model_has_one_name(name: str, found: str) -> None:
     assert (name_in_records(name), name_in_records(found)) == (found, found)
 
 
-@pytest.mark.parametrize(
-    "name", ["offline/effort-0", "offline/effort-0.00001", "offline/effort-1.5", "offline/", "gpt"]
-)
+@pytest.mark.parametrize("name", ["offline/effort-0", "offline/effort-0.00001", "offline/effort-1.5", "zebra"])
 def test_other_models_are_refused_by_name(name: str) -> None:
     with pytest.raises(InputError, match="there are 'offline', 'offline/effort-E'"):
         require_name(name, ModelAccess())

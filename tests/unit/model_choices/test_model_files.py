@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from orchestrator.bootstrap.model_files import load_models
 from orchestrator.bootstrap.robophd.config_file import load_file
-from orchestrator.domain.model_access import Provider
+from orchestrator.domain.model_access import Price, Provider
 from orchestrator.errors import InputError
+from orchestrator.llm.prices import read_prices
 
 SECRET = "sk-live-0123456789abcdef"
 GOOD = """\
@@ -123,6 +125,16 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         load_models(tmp_path)
 
 
+def test_a_file_that_is_too_large_is_called_that(tmp_path: Path) -> None:
+    said = refusal(tmp_path, GOOD + "#" * (256 << 10))
+    assert said.endswith("it has over 262144 bytes; make it smaller")
+
+
+def test_a_wrong_weight_is_one_mistake_and_not_two(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "ensembles: {team: [{model: a, weight: 0}]}")
+    assert said == "models.yaml: `ensembles.team.0.weight` is 0: must be greater than 0"
+
+
 def test_many_mistakes_are_told_together_but_not_all(tmp_path: Path) -> None:
     said = refusal(tmp_path, "models: {a: {x1: 1, x2: 1, x3: 1, x4: 1, x5: 1}}")
     assert said.count("is no field here") + said.count("is missing") == 5
@@ -168,3 +180,34 @@ def test_the_file_of_an_evolution_is_as_strict_about_it(tmp_path: Path, more: st
         load_file(evolve_file(tmp_path, more))
     assert said in str(error.value)
     assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        (f"models: {{a: {{provider: openai, model: m, key: {SECRET}}}}}", "write {env: NAME} or {file: PATH} ("),
+        ("models: {a: {provider: openai, model: m, price: 1/2}}", "is '1/2': must be a mapping"),
+        ("models: {a: {provider: openai, model: m, price: 1/2}}", "; write {input: 1, output: 2}, in US dollars"),
+        ("models: {a: {provider: openai, model: m, without: seed}}", "; write [temperature]"),
+        ("models: [a]", "; write {NAME: {provider: openai, model: MODEL}}"),
+        ("ensembles: {team: {a: 1}}", "; write [{model: NAME, weight: 3}, {model: OTHER, weight: 1}]"),
+        ("ensembles: {team: [a]}", "; write {model: NAME, weight: 1}"),
+        ("patience: 300", "; write {chunk_seconds: 300}"),
+    ],
+)
+def test_what_is_written_in_another_shape_is_answered_with_the_form(tmp_path: Path, text: str, form: str) -> None:
+    assert form in refusal(tmp_path, text)
+
+
+def test_the_files_of_the_page_are_well_formed(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
+    pasted = page.split("<<'END'\n")[1].split("\nEND\n")[0]
+    local = load_models(written(tmp_path, pasted)).models["local"]
+    assert (local.context_tokens, local.key_source) == (65536, None)
+    assert local.price == Price(input=Decimal(0), output=Decimal(0))
+    whole = load_models(written(tmp_path, page.split("## A file of models")[1].split("```yaml\n")[1].split("```")[0]))
+    assert (list(whole.models), list(whole.ensembles)) == (["fast", "careful"], ["mixed"])
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(dedent("  " + page.split("## Money")[1].split("```yaml\n  ")[1].split("```")[0]))
+    (own,) = read_prices(prices)
+    assert own.base_urls == ("https://models.example.org/v1",)

@@ -91,3 +91,26 @@ def test_doctor_looks_at_a_file_of_models_and_ends_with_3_where_one_is_not_to_be
     findings = {one["topic"]: one for one in json.loads(out)["findings"]}
     assert findings["model nowhere"]["status"] in ("error", "warning")
     assert {"engine", "keys"} <= set(findings)
+
+
+def test_ensembles_are_listed_with_what_is_wrong_with_their_members(policy: Policy) -> None:
+    with OpenAIServer([Turn(text="never asked")]) as server:
+        file = ModelFile.model_validate(
+            {
+                "models": {"good": entry(server.url, price={"input": 0, "output": 0}), "away": entry(NOBODY)},
+                "ensembles": {
+                    "team": [{"model": "good", "weight": 3}, {"model": "offline"}],
+                    "torn": [{"model": "good"}, {"model": "away"}],
+                    "typo": [{"model": "god"}],
+                },
+            }
+        )
+        findings = examine_models(file, policy, CancelToken(), {"CANARY_KEY": KEY})
+    told = {one.topic: one for one in findings if one.topic.startswith("ensemble ")}
+    assert list(told) == ["ensemble team", "ensemble torn", "ensemble typo"]
+    assert told["ensemble team"].status is Status.OK
+    assert told["ensemble team"].found == "for `run --model team`: good (weight 3), offline (weight 1)"
+    assert told["ensemble torn"].status is Status.FAIL
+    assert "'away' cannot be asked as agent" in told["ensemble torn"].found
+    assert "no model 'god'; did you mean 'good'?" in told["ensemble typo"].found
+    assert told["ensemble typo"].remedy

@@ -20,6 +20,7 @@ from orchestrator.bootstrap.pauses import pausing
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.cli.model_options import price_given
+from orchestrator.cli.search_endings import explained_search
 from orchestrator.domain.budgets import Budget
 from orchestrator.domain.model_access import ModelAccess, ModelRole
 from orchestrator.errors import ModelUnavailable
@@ -53,8 +54,8 @@ class Search:
         self.recording = Recording.of(self.home, load_task(ROOT / "tasks" / TASK))
         self.policy = find_policy(find_places(self.home, None), "default")
 
-    def begun(self) -> str:
-        """A new run, which may have been paused; its id."""
+    def begun(self, *, goes_on: bool = True) -> str:
+        """A new run, which may have been paused, or has no more than its header yet; its id."""
         run_id, journal = RunStore(self.home).create()
         with journal, self._models(self.choices.access, {}) as models:
             model = models.find(self.choices.model, ModelRole.AGENT)
@@ -62,7 +63,8 @@ class Search:
             header = run_header(self.recording.settings, self.recording.task, model, self.choices, in_force)
             journal.put("run", header)
             with suppress(ModelUnavailable):
-                self.go_on(run_id, journal, model)
+                if goes_on:
+                    self.go_on(run_id, journal, model)
         return run_id
 
     def resumed(self, run_id: str, given: GivenAccess) -> None:
@@ -167,6 +169,24 @@ def test_a_key_reaches_its_server_and_nothing_else(call: Call, home: Path, tmp_p
     assert holders(home, KEY) == []
 
 
+def test_a_context_too_small_for_the_first_request_is_wrong_input_before_any_work(call: Call, tmp_path: Path) -> None:
+    with OpenAIServer([TALK]) as server:
+        file = tmp_path / "models.yaml"
+
+        def tried(tokens: int) -> tuple[int, str, str]:
+            file.write_text(yaml.safe_dump({"models": {"small": {**at(server), "context_tokens": tokens}}}))
+            return call("run", TASK, "--model", "small", "--models", str(file))
+
+        code, _, err = tried(1024)
+        assert code == 2
+        assert "has 1024: no request could be made" in err
+        least = int(err.split("whose context has over ")[1].split()[0])
+        assert tried(least - 1)[0] == 2
+        assert tried(least + 1)[0] == 3  # only the engine is missing
+        assert server.requests == []
+    assert json.loads(call("runs", "list", "--json")[1])["runs"] == []
+
+
 def test_a_run_whose_key_is_revoked_is_paused_and_goes_on_with_another_key(
     call: Call, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +221,36 @@ def test_a_run_whose_key_is_revoked_is_paused_and_goes_on_with_another_key(
     assert (ended["state"], ended["pause"]) == ("done", None)
     assert records["run/access/0001"]["access"]["key_env"] == "ANOTHER"
     assert holders(home, "sk-another-key-55") == []
+
+
+@pytest.mark.usefixtures("call")
+def test_a_paused_run_is_told_only_of_options_that_it_accepts(home: Path) -> None:
+    away = ModelUnavailable("it is away")
+
+    def said(run_id: str) -> str:
+        return str(explained_search(away, [run_id], find_places(home, None)))
+
+    with OpenAIServer([TALK]) as server:
+        plain = search(home, server).begun(goes_on=False)
+        assert said(plain).endswith("goes on, also with other --models, --base-url or --key-env")
+        team = {"models": {"one": at(server)}, "ensembles": {"team": [{"model": "one"}]}}
+        for name in ("one", "team"):
+            own = search(home, server, name, access=ModelAccess.model_validate(team)).begun(goes_on=False)
+            assert said(own).endswith(f"`evolvarium resume {own}` goes on, also with other --models")
+        file = GivenAccess(file=ModelFile.model_validate({"models": {f"openai/{MODEL}": at(server)}}))
+        with RunStore(home).open(plain) as journal:
+            record_access(journal, access_in_force(journal, ModelAccess()), file.over())
+        assert said(plain).endswith("goes on, also with other --models")
+
+
+def test_a_resume_with_a_file_that_names_none_of_its_models_is_refused(call: Call, home: Path, tmp_path: Path) -> None:
+    with OpenAIServer([TALK]) as server:
+        run_id = search(home, server).begun(goes_on=False)
+        file = tmp_path / "models.yaml"
+        file.write_text(yaml.safe_dump({"models": {"openai/other": at(server)}}))
+        code, _, err = call("resume", run_id, "--models", str(file))
+    assert code == 2
+    assert f"it names 'openai/other', and asked are 'openai/{MODEL}'" in err
 
 
 def test_a_run_whose_model_was_renamed_goes_on_under_its_old_name(call: Call, home: Path) -> None:
@@ -277,14 +327,12 @@ def test_a_recorded_run_replays_exactly_without_key_or_server(
     call: Call, home: Path, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with OpenAIServer([TALK]) as server:
-        access = ModelAccess.model_validate(
-            {
-                "base_url": server.url,
-                "key_env": VARIABLE,
-                "models": {"one": {**at(server), "context_tokens": 20_000}},
-                "ensembles": {"team": [{"model": "one"}, {"model": f"openai/{MODEL}"}]},
-            }
-        )
+        team = {
+            "models": {"one": {**at(server), "context_tokens": 20_000}},
+            "ensembles": {"team": [{"model": "one"}, {"model": f"openai/{MODEL}"}]},
+        }
+        here = {"base_url": server.url, "key_env": VARIABLE}
+        access = ModelAccess.model_validate({**here, **(team if model == "team" else {})})
         run_id = search(home, server, model, access=access).begun()
     monkeypatch.delenv(VARIABLE)
     before = json.loads(call("show", run_id, "--json")[1])

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.bootstrap.model_choices import GivenAccess
+from orchestrator.bootstrap.model_files import ModelFile
 from orchestrator.bootstrap.models import Models, Wanted
 from orchestrator.domain.conversation import Conversation, Sampling, UserMessage
 from orchestrator.domain.model_access import ModelAccess, ModelRole
@@ -103,7 +105,13 @@ def test_an_ensemble_is_for_the_agent_alone_and_of_models_alone(server: OpenAISe
         with pytest.raises(InputError, match="'team' is an ensemble, and only the model that improves programs"):
             found.find("team", CRITIC)
     nested = {**team, "ensembles": {**team["ensembles"], "teams": [{"model": "team"}]}}
-    with models(nested) as found, pytest.raises(InputError, match="ensemble 'teams': 'team' is an ensemble"):
+    with (
+        models(nested) as found,
+        pytest.raises(
+            InputError,
+            match=r"ensemble 'teams': 'team' is an ensemble, and an ensemble's members are models; name a model",
+        ),
+    ):
         found.find("teams", AGENT)
 
 
@@ -233,6 +241,69 @@ def test_under_a_limit_in_dollars_an_unknown_price_is_wrong_input_with_the_ways_
         assert worst.usd > Decimal("0.0002")
 
 
+def test_a_price_of_ones_own_that_does_not_count_at_the_models_server_is_said(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.yaml"
+    said = "{provider: openai, models: ['test-*'], as_of: 2026-11-30, source: our bill, price: {input: 1, output: 2}%s}"
+    environment = {**KEYS, "EVOLVARIUM_PRICES": str(prices)}
+    access = {"base_url": server.url, "key_env": "CANARY_KEY"}
+
+    def refused(base_urls: str) -> str:
+        prices.write_text(f"version: 1\nprices:\n  - {said % base_urls}\n")
+        with models(access, environment=environment) as found, pytest.raises(InputError) as error:
+            ready(found, (AGENT, f"openai/{MODEL}"), in_usd=True)
+        return str(error.value)
+
+    none = refused("")
+    assert "names the model, but counts only at https://api.openai.com/v1, for it has no `base_urls`" in none
+    assert f'give it `base_urls: ["{server.url}"]`' in none
+    assert "counts only at http://10.0.0.1/v1: give" in refused(", base_urls: [http://10.0.0.1/v1]")
+    prices.write_text(f"version: 1\nprices:\n  - {said % f', base_urls: [{server.url}]'}\n")
+    with models(access, environment=environment) as found:
+        ready(found, (AGENT, f"openai/{MODEL}"), in_usd=True)
+
+
+def test_several_models_at_one_base_url_are_told_how_two_servers_are_named(server: OpenAIServer) -> None:
+    access = {"base_url": server.url, "key_env": "CANARY_KEY"}
+    with models(access) as found:
+        with pytest.raises(PrerequisiteError, match=r"no model 'other'.*for two servers use a --models file"):
+            ready(found, (AGENT, f"openai/{MODEL}"), (CRITIC, "openai/other"))
+        with pytest.raises(PrerequisiteError) as alone:
+            ready(found, (AGENT, "openai/other"))
+    assert "two servers" not in str(alone.value)
+
+
+def test_a_replay_where_none_can_be_made_is_refused_with_where_one_can() -> None:
+    with models() as found, pytest.raises(InputError) as error:
+        found.find("replay/latest", CRITIC)
+    assert str(error.value) == (
+        "'replay/latest' cannot be asked here: only `run --model replay/RUN` replays a search, and "
+        "`sql evolve --replay RUN` an evolution; give another model"
+    )
+
+
+def test_a_misspelt_name_is_answered_with_close_ones_alone() -> None:
+    close = r"^no model 'fastt'; did you mean 'fast' or 'fasts'\?$"
+    with (
+        models({"models": {"fast": entry(NOBODY), "fasts": entry(NOBODY)}}) as found,
+        pytest.raises(InputError, match=close),
+    ):
+        found.find("fastt", AGENT)
+
+
+def test_of_many_names_a_few_are_told_and_how_many_there_are() -> None:
+    many = {f"model-{number:04d}": entry(NOBODY) for number in range(1000)}
+    with models({"models": many}) as found:
+        with pytest.raises(InputError, match="1000 names of the --models file") as unlike:
+            found.find("zebra", AGENT)
+        with pytest.raises(InputError, match=r"it names 'model-0000', 'model-0001', .* and 995 more") as unused:
+            ready(found, (AGENT, "offline"))
+        with pytest.raises(InputError, match=r"it names 'model-0999'.*asked are 'openai/model-0999'"):
+            ready(found, (AGENT, "openai/model-0999"))
+    assert max(len(str(error.value)) for error in (unlike, unused)) < 600
+
+
 def test_options_that_concern_no_model_are_refused(server: OpenAIServer) -> None:
     fast = {"fast": entry(server.url)}
     with models({"models": fast, "base_url": server.url}) as found:
@@ -244,6 +315,24 @@ def test_options_that_concern_no_model_are_refused(server: OpenAIServer) -> None
             ready(found, (AGENT, "fast"))
         with pytest.raises(InputError, match="here are 'openai/a', 'openai/b'"):
             ready(found, (AGENT, "openai/a"), (CRITIC, "openai/b"))
+
+
+def test_a_file_of_which_no_model_is_used_is_refused_with_the_names_it_has(server: OpenAIServer) -> None:
+    access = {
+        "models": {"fast": entry(server.url), "slow": entry(server.url)},
+        "ensembles": {"team": [{"model": "fast"}, {"model": "offline"}]},
+    }
+    with models(access) as found:
+        with pytest.raises(InputError, match=r"no model of the --models file is used.*'fast', 'slow', 'team'.*--model"):
+            ready(found, (AGENT, "offline"))
+        ready(found, (AGENT, "team"))
+        ready(found, (AGENT, "offline"), (CRITIC, "slow"))
+        given = GivenAccess(file=ModelFile.model_validate({"models": {"fats": entry(server.url)}}))
+        with pytest.raises(InputError, match=r"it names 'fats', and asked are 'fast'; say --model NAME"):
+            found.require_ready([(AGENT, "fast")], in_usd=False, said=given)
+        found.require_ready([(AGENT, "fast")], in_usd=False, said=GivenAccess())
+        patient = GivenAccess(file=ModelFile.model_validate({"patience": {"chunk_seconds": 5}}))
+        found.require_ready([(AGENT, "fast")], in_usd=False, said=patient)
 
 
 def test_anthropics_protocol_is_spoken_to_a_server_of_ones_own() -> None:

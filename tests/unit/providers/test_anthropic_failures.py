@@ -18,6 +18,7 @@ from orchestrator.llm.providers.wire import Failure, Fault
 from tests.model_servers.anthropic import AnthropicServer, event
 from tests.model_servers.anthropic_client import MODEL, WIRE, client
 from tests.model_servers.anthropic_errors import error_body, error_event
+from tests.model_servers.anthropic_thinking import ADVICE
 from tests.model_servers.base import Answer, Received, Trouble, Turn
 
 LONG = Turn(text="x" * 400)
@@ -96,6 +97,15 @@ def test_a_server_may_name_the_moment_until_which_to_wait() -> None:
         ("messages.1.content.0.text.cache_control: Extra inputs are not permitted", "cache_control"),
         ("messages.1.content.0: Invalid `signature` in `thinking` block", "thoughts sent back"),
         ("messages.3.content.0: Invalid `data` in `redacted_thinking` block", "thoughts sent back"),
+        (
+            "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+            "thinking, in this conversation",
+        ),
+        (ADVICE, "thinking, in this conversation"),
+        (
+            "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`.",
+            "thinking, in this conversation",
+        ),
     ],
 )
 def test_a_refusal_names_the_parameter_that_can_be_left_out(message: str, parameter: str) -> None:

@@ -89,6 +89,36 @@ def test_ids_and_names_that_other_models_gave_are_made_fit_and_unlike() -> None:
         assert [answered[identity] for identity in used] == ["a:1", "a;1", "-"]
 
 
+def answered(message: AssistantMessage) -> ToolMessage:
+    return ToolMessage(results=tuple(ToolResult(call_id=call.id, text=f"of {call.id}") for call in message.tool_calls))
+
+
+def test_names_and_ids_in_native_forms_are_made_fit_and_their_results_go_with_them() -> None:
+    calls = tuple(Call(name="functions.read", arguments="{}", id=f"functions.read:{number}") for number in (0, 1))
+    odd = Turn(reasoning="Let me see.", calls=calls)
+    with AnthropicServer([odd, odd, Turn(text="fine")]) as server, client(server) as asked:
+        first = asked.ask(USER).messages[0]
+        second = asked.ask(USER, first, answered(first)).messages[0]
+        asked.ask(USER, first, answered(first), second, answered(second))
+        assert not server.refused
+        messages = server.requests[2].body["messages"]
+    for at, said in ((1, first), (3, second)):
+        blocks, answers = messages[at]["content"], messages[at + 1]["content"]
+        assert said.native is not None
+        assert blocks[0] == said.native.body["content"][0]
+        assert {block["name"] for block in blocks[1:]} == {"functions_read"}
+        assert [block["id"] for block in blocks[1:]] == [answer["tool_use_id"] for answer in answers]
+        assert [answer["content"] for answer in answers] == ["of functions.read:0", "of functions.read:1"]
+
+
+def test_calls_that_share_an_id_are_told_apart_by_their_order() -> None:
+    results = ToolMessage(results=tuple(ToolResult(call_id="t1", text=text) for text in ("one", "two")))
+    messages = sent(USER, AssistantMessage(text="", tool_calls=(CALL, CALL)), results)["messages"]
+    used, answers = messages[1]["content"], messages[2]["content"]
+    assert [block["id"] for block in used] == [answer["tool_use_id"] for answer in answers]
+    assert [answer["content"] for answer in answers] == ["one", "two"]
+
+
 def test_own_thoughts_go_back_unchanged_and_in_their_order() -> None:
     calls = tuple(Call(name="bash", arguments=json.dumps({"command": command})) for command in ("ls", "pwd"))
     thinking = Turn(

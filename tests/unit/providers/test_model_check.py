@@ -7,14 +7,14 @@ import time
 import pytest
 
 from orchestrator.domain.model_access import KeySource, Patience, Provider
-from orchestrator.errors import Cancelled, PrerequisiteError
+from orchestrator.errors import Cancelled, ModelUnavailable, PrerequisiteError
+from orchestrator.llm.providers.bodies import DEFAULT_CONTEXT_TOKENS
 from orchestrator.llm.providers.breaker import Breakers
-from orchestrator.llm.providers.model import DEFAULT_CONTEXT_TOKENS
 from orchestrator.llm.providers.opening import open_model
 from orchestrator.runtime.workers import CancelToken, spawn
 from tests.model_lab import ModelLab, entry_for, model_at, model_lab
 from tests.model_servers.base import KEY, ModelServer, Received, Responder, Turn
-from tests.model_servers.openai import Flavour
+from tests.model_servers.openai import Flavour, OpenAIServer
 
 both = pytest.mark.parametrize("provider", list(Provider), ids=str)
 FINE = Turn(text="All is well.")
@@ -72,7 +72,9 @@ def test_a_missing_key_is_named_before_anything_is_sent(provider: Provider) -> N
 @both
 def test_a_server_that_wants_a_key_where_none_is_named_says_so(provider: Provider) -> None:
     with model_lab(provider, [FINE], key=None) as lab:
-        assert "wants a key" in complaint(lab)
+        said = complaint(lab)
+        assert "wants a key" in said
+        assert "--key-env NAME beside --base-url, or in a --models file" in said
 
 
 @both
@@ -86,6 +88,7 @@ def test_a_server_that_is_not_there_is_named(provider: Provider) -> None:
         said = complaint(lab)
         assert url in said
         assert "does not serve: it cannot be reached" in said
+        assert "say where it is: --base-url for a model named openai/NAME" in said
 
 
 @both
@@ -120,6 +123,15 @@ def test_a_server_without_a_list_of_models_passes() -> None:
     with model_lab(Provider.OPENAI, [FINE], server={"flavour": Flavour(listing="missing")}) as lab:
         lab.model.check()
         assert lab.ask().message.text == "All is well."
+
+
+def test_a_base_url_without_its_version_is_named_with_the_one_that_serves() -> None:
+    with OpenAIServer([FINE]) as server:
+        short = server.url.removesuffix("/v1")
+        with model_at(server, Provider.OPENAI, patience=Patience(), base_url=short) as lab:
+            assert f"{short} serves no models, but {server.url} does; use that" in complaint(lab)
+            with pytest.raises(ModelUnavailable, match=r"HTTP 404.*if the base URL is .*`base_url`"):
+                lab.ask()
 
 
 def test_sizes_that_nobody_knew_are_those_that_the_server_says() -> None:

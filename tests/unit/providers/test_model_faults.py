@@ -95,9 +95,7 @@ def test_a_revoked_key_pauses_the_run_and_says_what_to_do(provider: Provider) ->
         key = lab.server.key
         lab.ask()
         lab.server.revoke()
-        with pytest.raises(
-            ModelUnavailable, match=r"TEST_MODEL_KEY again.*then go on with `evolvarium resume`"
-        ) as raised:
+        with pytest.raises(ModelUnavailable, match=r"TEST_MODEL_KEY again.*top up the account") as raised:
             lab.ask()
         assert raised.value.exit_code == 7
         lab.server.key = key

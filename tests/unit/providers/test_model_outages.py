@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.domain.conversation import Reply
 from orchestrator.domain.model_access import Patience, Provider
-from orchestrator.errors import LostReply, ModelUnavailable
+from orchestrator.errors import LostInOutage, LostReply, ModelUnavailable
 from orchestrator.llm.providers.circuit import Pace
 from orchestrator.runtime.workers import Worker
 from tests.model_lab import QUICK, model_at, model_lab
@@ -36,7 +36,9 @@ def test_five_hundreds_without_end_pause_the_run(provider: Provider) -> None:
     with model_lab(provider, [DOWN], outage_seconds=0.8) as lab:
         workers = lab.ask_in_threads(6)
         for worker in workers:
-            with pytest.raises(ModelUnavailable, match=r"has served nothing for .*500.*`evolvarium resume` goes on"):
+            with pytest.raises(
+                ModelUnavailable, match=r"has served nothing for .*500.*try again once the server is back"
+            ):
                 worker.result()
         assert lab.calls <= 10 + 6  # in flight until the fifth fails, then probes after 0.05, 0.1, 0.2, 0.2, ... s
         assert "has failed 5 times in a row" in lab.notes[0]
@@ -55,6 +57,29 @@ def test_an_outage_that_is_waited_out_does_not_count_as_time_for_the_reply(provi
         assert [reply_of(worker) for worker in lab.ask_in_threads(4)] == ["All is well."] * 4
         assert time.monotonic() - begun > 1.5
         assert "answers again" in lab.notes[-1]
+
+
+@both
+def test_who_does_not_wait_for_an_outage_is_not_told_of_a_wait(provider: Provider) -> None:
+    with model_lab(provider, [DOWN], outage_seconds=0.0) as lab:
+        with pytest.raises(ModelUnavailable, match=r"^\S+ does not serve \(last: HTTP 500.*try again"):
+            lab.ask()
+        assert lab.calls == 5
+        assert [note.rpartition("; ")[2] for note in lab.notes] == ["the run does not wait"]
+
+
+@both
+def test_replies_that_are_lost_until_the_server_counts_as_down_pause_the_run(provider: Provider) -> None:
+    broken = Trouble(drop_after=1, turn=FINE)
+    with model_lab(provider, [broken], pace=Pace(failures=2, first_pause=0.05)) as lab:
+        with pytest.raises(LostReply) as first:
+            lab.ask()
+        assert not isinstance(first.value, ModelUnavailable)
+        for _ in range(2):  # the one that opens the breaker, and a probe
+            with pytest.raises(LostInOutage, match=r"its reply is lost; \S+ serves nobody") as later:
+                lab.ask()
+            assert later.value.exit_code == 7
+        assert lab.calls == 3
 
 
 @both
@@ -119,9 +144,7 @@ def test_a_server_that_loses_every_reply_is_paid_for_no_further_ones(provider: P
 def test_a_wait_beyond_all_patience_is_not_begun(provider: Provider) -> None:
     with model_lab(provider, [Trouble(status=429, headers={"retry-after": "3600"})]) as lab:
         begun = time.monotonic()
-        with pytest.raises(
-            ModelUnavailable, match=r"asks to wait for another 60 min.* UTC on `evolvarium resume` goes on"
-        ):
+        with pytest.raises(ModelUnavailable, match=r"asks to wait for another 60 min.*try again from .* UTC on"):
             lab.ask()
         assert time.monotonic() - begun < 1.0
         assert lab.calls == 1

@@ -6,16 +6,22 @@ import logging
 import threading
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.bootstrap.spending import read_ledger
+from orchestrator.domain.budgets import Account
 from orchestrator.domain.model_access import Provider
-from orchestrator.errors import Cancelled, EvolvariumError
+from orchestrator.errors import Cancelled, CancelledUnpaid, EvolvariumError
 from orchestrator.llm.providers.circuit import Pace
 from orchestrator.runtime.workers import spawn
+from orchestrator.search.spending import Spending
+from orchestrator.storage.journal import SqliteJournal
 from tests.model_lab import QUICK, ModelLab, model_lab
 from tests.model_servers.base import KEY, Answer, Trouble, Turn
+from tests.scripted_requests import Desk
 
 both = pytest.mark.parametrize("provider", list(Provider), ids=str)
 FINE = Turn(text="All is well.")
@@ -24,34 +30,67 @@ DOWN = Trouble(status=500)
 
 @both
 @pytest.mark.parametrize(
-    ("script", "pace"),
+    ("script", "pace", "raised"),
     [
-        pytest.param([Trouble(silent_seconds=30.0)], QUICK, id="never answers"),
-        pytest.param([Trouble(stall_after=3, turn=FINE)], QUICK, id="stops in the middle"),
-        pytest.param([Trouble(status=429, headers={"retry-after": "15"})], QUICK, id="asks to wait"),
-        pytest.param([DOWN], Pace(failures=1, first_pause=15.0), id="is down"),
-        pytest.param([DOWN], Pace(failures=99, first_pause=15.0), id="fails now and then"),
+        pytest.param([Trouble(silent_seconds=30.0)], QUICK, Cancelled, id="never answers"),
+        pytest.param([Trouble(stall_after=3, turn=FINE)], QUICK, Cancelled, id="stops in the middle"),
+        pytest.param([DOWN, Trouble(silent_seconds=30.0)], QUICK, Cancelled, id="never answers once more"),
+        pytest.param([Trouble(status=429, headers={"retry-after": "15"})], QUICK, CancelledUnpaid, id="asks to wait"),
+        pytest.param([DOWN], Pace(failures=1, first_pause=15.0), CancelledUnpaid, id="is down"),
+        pytest.param([DOWN], Pace(failures=99, first_pause=15.0), CancelledUnpaid, id="fails now and then"),
     ],
 )
-def test_cancelling_comes_through_at_once(provider: Provider, script: list[Answer], pace: Pace) -> None:
+def test_cancelling_comes_through_at_once_and_says_whether_a_call_was_in_flight(
+    provider: Provider, script: list[Answer], pace: Pace, raised: type[Cancelled]
+) -> None:
     with model_lab(provider, script, pace=pace) as lab:
         worker = spawn("asker", lab.ask)
-        while not lab.calls:
+        while lab.calls < len(script):
             time.sleep(0.01)
         time.sleep(0.2)
         begun = time.monotonic()
         lab.token.cancel("an operator asked to stop")
         assert worker.join(5)
         assert time.monotonic() - begun < 1.4
-        with pytest.raises(Cancelled, match="an operator asked to stop"):
+        with pytest.raises(Cancelled, match="an operator asked to stop") as caught:
             worker.result()
+        assert type(caught.value) is raised
+        assert caught.value.exit_code == 130
+
+
+@both
+@pytest.mark.parametrize(
+    ("script", "lost"),
+    [
+        pytest.param([DOWN], 0, id="waits after an error status"),
+        pytest.param([Trouble(status=429, headers={"retry-after": "15"})], 0, id="was asked to wait"),
+        pytest.param([Trouble(silent_seconds=30.0)], 1, id="waits for a reply"),
+    ],
+)
+def test_only_a_call_in_flight_costs_a_run_that_is_stopped(
+    provider: Provider, script: list[Answer], lost: int, tmp_path: Path
+) -> None:
+    pace = Pace(failures=99, first_pause=15.0)
+    with model_lab(provider, script, pace=pace) as lab, SqliteJournal(tmp_path / "journal.sqlite") as journal:
+        desk = Desk(journal, lab.model)
+        worker = spawn("asker", desk.ask)
+        while not lab.calls:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        lab.token.cancel()
+        assert worker.join(5)
+        with pytest.raises(Cancelled):
+            worker.result()
+        assert desk.bill.lost_count == desk.bill.spent.requests == lost
+        (spent,) = read_ledger(journal) or [Spending(account=Account(role="none"))]
+        assert spent.lost == lost
 
 
 @both
 def test_nothing_is_sent_once_somebody_has_asked_to_stop(provider: Provider) -> None:
     with model_lab(provider, [FINE]) as lab:
         lab.token.cancel()
-        with pytest.raises(Cancelled):
+        with pytest.raises(CancelledUnpaid):
             lab.ask()
         assert lab.calls == 0
 

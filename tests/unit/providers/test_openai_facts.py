@@ -78,18 +78,18 @@ def test_the_list_is_not_waited_for_longer_than_allowed(drip: bool) -> None:
     [
         ({"data": [{"id": "m", "context_length": 4096}]}, ModelFacts(is_known=True, context_tokens=4096)),
         ([{"id": "m", "context_length": 4096}], ModelFacts(is_known=True, context_tokens=4096)),
-        ({"data": [{"id": "m", "max_context_length": 9}]}, ModelFacts(is_known=True, context_tokens=9)),
+        ({"data": [{"id": "m", "max_context_length": 9000}]}, ModelFacts(is_known=True, context_tokens=9000)),
         (
-            {"data": [{"id": "m", "context_window": 9, "max_completion_tokens": 5}]},
-            ModelFacts(is_known=True, context_tokens=9, max_output_tokens=5),
+            {"data": [{"id": "m", "context_window": 9000, "max_completion_tokens": 50}]},
+            ModelFacts(is_known=True, context_tokens=9000, max_output_tokens=50),
         ),
         (
-            {"data": [{"id": "m", "context_length": 9, "top_provider": {"max_completion_tokens": 5}}]},
-            ModelFacts(is_known=True, context_tokens=9, max_output_tokens=5),
+            {"data": [{"id": "m", "context_length": 9000, "top_provider": {"max_completion_tokens": 50}}]},
+            ModelFacts(is_known=True, context_tokens=9000, max_output_tokens=50),
         ),
         (
-            {"data": [{"id": "m", "meta": {"n_ctx": 512, "n_ctx_train": 8192}}]},
-            ModelFacts(is_known=True, context_tokens=512),
+            {"data": [{"id": "m", "meta": {"n_ctx": 2048, "n_ctx_train": 8192}}]},
+            ModelFacts(is_known=True, context_tokens=2048),
         ),
         ({"data": [{"id": "m:latest"}]}, ModelFacts(is_known=True)),
         ({"data": [{"id": "x", "aliases": ["m", 3]}]}, ModelFacts(is_known=True)),

@@ -112,3 +112,10 @@ def test_rows_are_counted(changes: dict[str, Any], title: str) -> None:
 def test_where_nothing_was_answered_nothing_is_said_of_its_worth() -> None:
     parts = answer_parts(document(answered=False, message="no such table: t", ending="answered"))
     assert parts == ["SELECT count(*) FROM t", "", "No answer: no such table: t."]
+
+
+def test_what_the_answer_took_comes_last_where_a_model_was_asked() -> None:
+    usage = UsageDocument(input_tokens=10, cached_input_tokens=0, output_tokens=5, usd=None)
+    assert answer_parts(document(model="openai/x", usage=usage))[-1] == (
+        "It took 2 requests, 15 tokens and an unknown sum of US dollars."
+    )

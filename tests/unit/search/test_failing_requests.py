@@ -12,15 +12,18 @@ from typing import Any
 import pytest
 
 from orchestrator.domain.budgets import Account, Budget
-from orchestrator.domain.conversation import AssistantMessage, NativeMessage, Reply, ToolCall, Usage
+from orchestrator.domain.conversation import AssistantMessage, NativeMessage, Reply, StopReason, ToolCall, Usage
 from orchestrator.domain.records import to_record
 from orchestrator.errors import (
     BudgetExhausted,
     Cancelled,
+    CancelledUnpaid,
     ContextTooLong,
+    LostInOutage,
     LostReply,
     ModelError,
     ModelUnavailable,
+    PrerequisiteError,
     RunStateError,
 )
 from orchestrator.runtime.ledger import Ledger
@@ -54,7 +57,17 @@ def refuse() -> None:
     raise Cancelled("an operator asked to stop")
 
 
-@pytest.mark.parametrize("error", [ModelError("no answer"), ModelUnavailable("an outage")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelError("no answer"),
+        ModelUnavailable("an outage"),
+        CancelledUnpaid("an operator asked to stop"),
+        BudgetExhausted("a ceiling"),
+        PrerequisiteError("no further thread"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
 def test_an_error_that_cost_nothing_is_retracted_and_charged_to_nobody(journal: SqliteJournal, error: Any) -> None:
     broken = Desk(journal, OneByOne([error]))
     with pytest.raises(type(error)):
@@ -94,6 +107,32 @@ def test_a_reply_that_is_lost_too_often_is_an_error_and_a_later_process_has_as_m
     desk.ask()
     assert desk.bill.lost_count == 2 * tries
     assert desk.bill.spent.usage == sum([WORST] * (2 * tries), ACTUAL)
+
+
+def test_lost_replies_of_a_provider_that_serves_nobody_pause_the_run_and_stay_lost(journal: SqliteJournal) -> None:
+    desk = Desk(journal, OneByOne([LostInOutage("the stream broke")] * (REPEATS + 2)))
+    with pytest.raises(ModelUnavailable, match="the stream broke") as raised:
+        desk.ask()
+    assert raised.value.exit_code == ModelUnavailable.exit_code == 7
+    assert len(desk.model.calls) == desk.bill.lost_count == REPEATS + 1  # type: ignore[attr-defined]
+    assert not [key for key in written(journal) if key.endswith("void")]
+    later = Desk(journal)
+    later.ask()
+    assert later.bill.lost_count == REPEATS + 1
+
+
+def test_a_provider_that_is_back_in_time_is_not_paused_for(journal: SqliteJournal) -> None:
+    desk = Desk(journal, OneByOne([LostInOutage("the stream broke")] * REPEATS))
+    assert desk.ask().message.text == "Ann 1"
+    assert desk.bill.lost_count == REPEATS
+
+
+def test_a_stop_after_a_lost_reply_retracts_its_own_call_alone(journal: SqliteJournal) -> None:
+    desk = Desk(journal, OneByOne([LostReply("broke"), CancelledUnpaid("stop")]))
+    with pytest.raises(Cancelled):
+        desk.ask()
+    assert written(journal) == [f"{KEY}/sent", f"{KEY}/2/sent", f"{KEY}/2/void"]
+    assert (desk.bill.lost_count, desk.bill.spent.usage) == (1, WORST)
 
 
 def test_an_error_after_a_lost_reply_retracts_its_own_call_alone(journal: SqliteJournal) -> None:
@@ -309,7 +348,14 @@ def test_everything_of_a_reply_that_can_be_recorded_is_kept(journal: SqliteJourn
     desk = Desk(journal, OneByOne(message=lambda _: message))
     assert desk.ask().message == message == Desk(journal, mode=Mode.REPLAY).ask().message
     reply = Reply(message=message, usage=ACTUAL, stop=desk.ask().stop, served_by="fake-2026", is_estimate=True)
-    assert encodable(reply) == reply
+    assert encodable(reply, Usage()) == reply
+
+
+def test_a_usage_that_cannot_be_read_again_is_taken_for_the_worst() -> None:
+    message = AssistantMessage(text="Ann")
+    reply = Reply(message=message, usage=Usage(input_tokens=10**5000), stop=StopReason.END)
+    kept = encodable(reply, ACTUAL)
+    assert (kept.message, kept.usage, kept.is_estimate) == (message, ACTUAL, True)
 
 
 def _deep(levels: int) -> dict[str, Any]:
