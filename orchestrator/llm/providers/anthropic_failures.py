@@ -97,7 +97,7 @@ def failure_of(error: Exception, *, has_begun: bool, key: Secret | None) -> Fail
 def _broken(cause: BaseException, *, has_begun: bool) -> str:
     if isinstance(cause, httpx2.TimeoutException):
         return "nothing came any more for too long" if has_begun else "the request was taken, and never answered"
-    if isinstance(cause, NotAReply):
+    if isinstance(cause, NotAReply | httpx2.DecodingError):
         return f"what came is no whole reply: {cause}"
     begun = "after the reply had begun" if has_begun else "after the request was sent"
     return f"the connection broke {begun}: {_words(cause)}"

@@ -12,7 +12,7 @@ from orchestrator.domain.conversation import ToolCall
 MAX_CALLS = 256
 """Of one reply; further ones are left aside."""
 
-_MOST_READ, _MOST_TIMES = 1 << 20, 32
+_MOST_READ, _MOST_TIMES = 1 << 20, 4
 """How much of a call's arguments is read, again and again, to see whether they are complete: so many characters, and
 besides so many times their length."""
 
@@ -27,15 +27,17 @@ class GrowingCall:
         self.name: list[str] = []
         self.arguments: list[str] = []
         self._read_bytes = 0  # to see whether they are complete
+        self._is_looked_at_no_more = False
 
     @property
     def is_whole(self) -> bool:
         """Whether its arguments are complete; no longer looked at where that was asked too often of too many."""
-        if not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
+        if self._is_looked_at_no_more or not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
             return False
         size = sum(map(len, self.arguments))
         self._read_bytes += size
         if self._read_bytes > _MOST_READ + _MOST_TIMES * size:
+            self._is_looked_at_no_more = True
             return False
         return parsed_arguments("".join(self.arguments)) is not None
 

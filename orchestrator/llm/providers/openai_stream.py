@@ -62,7 +62,7 @@ class ReplyCollector:
         self._id = ""
         self._bytes = 0
         self._bytes_aside = 0
-        """Of further replies than were asked for, which are billed as well."""
+        """Of further replies than were asked for, and further calls than are taken, which are billed as well."""
         self._has_ended = False
         self.is_full = False
         """Whether it was cut off, since a reply may be no larger; the rest is not to be read."""
@@ -119,7 +119,10 @@ class ReplyCollector:
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, Mapping) and not self.is_full:
-                for pieces, piece in grow(choice.calls, call):
+                parts = list(grow(choice.calls, call))
+                if not parts:
+                    self._bytes_aside += _content_bytes({"tool_calls": [call]})
+                for pieces, piece in parts:
                     self._add(pieces, piece)
 
     def _add(self, pieces: list[str], piece: str) -> None:

@@ -15,7 +15,7 @@ from orchestrator.errors import ContextTooLong, LostReply, ModelError, Prerequis
 from orchestrator.llm.providers.anthropic_events import EventReader as AnthropicEvents
 from orchestrator.llm.providers.bounded_bodies import MAX_ERROR_BYTES, MAX_LIST_BYTES, MAX_VALUES, parsed_json
 from orchestrator.llm.providers.durations import shown_duration
-from orchestrator.llm.providers.openai_calls import GrowingCall
+from orchestrator.llm.providers.openai_calls import MAX_CALLS, GrowingCall
 from orchestrator.llm.providers.openai_events import EventReader
 from orchestrator.llm.providers.retry_hints import MOST_SECONDS, retry_after
 from orchestrator.llm.providers.wire import Fault
@@ -217,6 +217,17 @@ def test_samples_that_nobody_asked_for_count_where_the_usage_is_estimated() -> N
         reply = lab.ask()
     assert reply.message.text == "short"
     assert reply.usage.output_tokens > 20_000 > SAMPLING.max_output_tokens
+
+
+def test_calls_that_are_left_aside_count_as_well() -> None:
+    calls = [
+        {"index": number, "id": str(number), "function": {"name": "f", "arguments": "x" * 10}} for number in range(999)
+    ]
+    body = {"choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    with HostileServer(streamed(body)) as server, lab_at(server, Provider.OPENAI) as lab:
+        reply = lab.ask()
+    assert len(reply.message.tool_calls) == MAX_CALLS
+    assert reply.usage.output_tokens > 999 * 10 // 2
 
 
 @pytest.mark.parametrize("size", [1, True, 10**4000, -5, "9000", 10**9])
