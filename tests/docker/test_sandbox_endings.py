@@ -95,7 +95,8 @@ def compute_without_a_processor(sandbox: DockerSandbox, engine: Engine, request:
         quota = cpu_quota(engine, session._container.id)
         if quota is None:
             pytest.skip("the control groups of containers cannot be written here")
-        session.send(Frame({"type": "start", "blobs": table, "entry": "program.py", "functions": {}}, body))
+        functions = {"f": {"arguments": [], "returns": {"dtype": "float64"}}}  # without any it would end by itself
+        session.send(Frame({"type": "start", "blobs": table, "entry": "program.py", "functions": functions}, body))
         quota.write_text("1000")  # of 100,000 microseconds: as if others took the processors
         while session.receive() is not None:
             pass

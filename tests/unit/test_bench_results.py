@@ -29,6 +29,8 @@ def document(hidden: float | None, fresh: float | None = None, or1: float | None
             "run": "abc", "task": "task", "method": "agentic-evolve", "model": "offline", "seed": 1, "state": "done",
             "best": best, "initial": {"metrics": {"excess_percent": 6.7}}, "evaluations": 24, "analyses": 9,
             "requests": 30, "endings": {"ok": 24}, "final": final, "stops": [], "containers_left": 0,
+            "replies": {},
+            "too_long": None,
             "usage": {"input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0, "usd": 0},
         }
     )  # fmt: skip
