@@ -19,15 +19,14 @@ from orchestrator.bootstrap.estimates.estimate import Estimate
 from orchestrator.bootstrap.estimates.like import Measured
 from orchestrator.bootstrap.estimates.like_search import like_search
 from orchestrator.bootstrap.estimates.models import EstimatedModel, context_facts, estimated_models
+from orchestrator.bootstrap.first_requests import first_conversation
 from orchestrator.bootstrap.places import Places
-from orchestrator.domain.conversation import Conversation, UserMessage
 from orchestrator.domain.model_access import ModelRole
 from orchestrator.domain.tasks import TaskView
 from orchestrator.evaluation.tasks import load_task
 from orchestrator.llm.prices import price_table
 from orchestrator.llm.tokens import conversation_tokens
 from orchestrator.methods.agentic_evolve import Settings, texts
-from orchestrator.methods.agentic_evolve.entries import INITIAL
 
 _REQUESTS_WITHOUT_ANALYSIS = 2.0
 
@@ -103,18 +102,7 @@ def _expected(model: EstimatedModel, settings: Settings, assumptions: RunAssumpt
 
 def first_request_tokens(settings: Settings, task: TaskView) -> int:
     """Length of an island's first request, tools included; the initial program's metrics stand in it as zeros."""
-    budget = {"commits_left": settings.commits_per_island, "requests_left": settings.requests_per_island}
-    if settings.analysis:
-        budget["analyses_left"] = settings.analyses_per_commit
-    metrics = dict.fromkeys((task.fitness, *task.features), 0.0)
-    facts = {
-        "initial": {"id": INITIAL, "metrics": metrics},
-        "island": 0,
-        "islands": settings.islands,
-        "budget": budget,
-    }
-    message = UserMessage(text=texts.first_message(task.initial, facts))
-    opened = Conversation(system=texts.system_prompt(settings, task), messages=(message,))
+    opened = first_conversation(settings, task)
     return conversation_tokens(opened, texts.tool_specs(settings, task))
 
 
