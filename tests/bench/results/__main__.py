@@ -20,7 +20,7 @@ from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import EvolvariumError
 from orchestrator.sandbox.engine import Engine
 from tests.bench.figures import Machine
-from tests.bench.results import page, robophd_page, sql_page
+from tests.bench.results import page, robophd_page, shop_page, sql_page
 from tests.bench.results.laboratory import ROOT, Laboratory
 from tests.bench.results.page import Check, MeasuredFull, MeasuredPair, check_rows, checks, demo_rows, full_rows
 from tests.bench.results.pages import assembled
@@ -36,11 +36,14 @@ from tests.bench.results.plan import (
 from tests.bench.results.records import Record, Records
 from tests.bench.results.robophd_page import MeasuredEvolution, robophd_checks, score_rows
 from tests.bench.results.robophd_plan import RobophdTargets, planned_evolution, planned_final
+from tests.bench.results.shop_page import MeasuredShop, shop_checks, shop_rows, shop_section
+from tests.bench.results.shop_plan import ShopTargets, full_shop_run, shop_pair
 from tests.bench.results.sql_page import MeasuredBench, accuracy_rows, sql_checks
 from tests.bench.results.sql_plan import SqlTargets, missing_data, planned_benches
 from tests.bench.workbench import POLICY, machine_of
 
 PAGE = ROOT / "docs" / "results.md"
+_HEADINGS = (page.HEADING, shop_page.HEADING, sql_page.HEADING, robophd_page.HEADING)
 DATA = Path(os.environ.get("EVOLVARIUM_DATA", ROOT.parent / "shared" / "data"))
 
 
@@ -50,6 +53,7 @@ class Part(StrEnum):
     PACKING = "packing"
     SQL = "sql"
     ROBOPHD = "robophd"
+    SHOP = "shop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +94,15 @@ def results(
     laboratory = Laboratory(home=writable_home(places), again=again, terminal=terminal)
     with Engine.connect() as engine:
         machine = _machine_line(machine_of(engine, find_policy(places, POLICY)))
-    measured: dict[str, Measured | None] = dict.fromkeys((page.HEADING, sql_page.HEADING, robophd_page.HEADING))
+    measured: dict[str, Measured | None] = dict.fromkeys(_HEADINGS)
     if only in (None, Part.SQL):
         measured[sql_page.HEADING] = _sql(laboratory, machine, limit)
     if only in (None, Part.ROBOPHD):
         measured[robophd_page.HEADING] = _robophd(laboratory, machine, iterations)
     if only in (None, Part.PACKING):
         measured[page.HEADING] = _packing(laboratory, machine, list(map(int, seeds.split(","))), commits, full=full)
+    if only in (None, Part.SHOP):
+        measured[shop_page.HEADING] = _shop(laboratory, machine, commits, full=full)
     is_whole = commits is None and limit is None and iterations is None
     destination = target_page or (PAGE if is_whole else None)
     if destination is not None:
@@ -125,6 +131,23 @@ def _packing(
     found = checks(pairs, measured, Targets())
     laboratory.terminal.note(check_rows(found))
     return Measured(text=page.section(pairs, measured, Targets(), machine), checks=found)
+
+
+def _shop(laboratory: Laboratory, machine: str, commits: int | None, *, full: bool) -> Measured:
+    pair = shop_pair(commits)
+    with_analysis, without = laboratory.run(pair.with_analysis), laboratory.run(pair.without_analysis)
+    planned = full_shop_run()
+    kept = laboratory.run(planned) if full else laboratory.runs.find(planned.arguments)
+    shop = MeasuredShop(
+        planned=pair,
+        with_analysis=with_analysis,
+        without_analysis=without,
+        full=None if kept is None else (planned, kept),
+    )
+    laboratory.terminal.note(shop_rows(shop))
+    found = shop_checks(shop, ShopTargets())
+    laboratory.terminal.note(check_rows(found))
+    return Measured(text=shop_section(shop, ShopTargets(), machine), checks=found)
 
 
 def _sql(laboratory: Laboratory, machine: str, limit: int | None) -> Measured | None:

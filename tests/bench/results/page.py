@@ -68,7 +68,7 @@ def demo_rows(pairs: Sequence[MeasuredPair]) -> Rows:
         for split in (SEARCHED_SPLIT, "fresh"):
             scores += [pair.with_analysis.best(split), pair.without_analysis.best(split), pair.points(split)]
         evaluations = f"{pair.with_analysis.document.evaluations} + {pair.without_analysis.document.evaluations}"
-        rows.append([pair.planned.seed, *map(_two_digits, scores), evaluations, f"{pair.minutes:.1f}"])
+        rows.append([pair.planned.seed, *map(two_digits, scores), evaluations, f"{pair.minutes:.1f}"])
     return Rows(title="Demo size, with and without analysis", columns=columns, rows=rows)
 
 
@@ -78,10 +78,10 @@ def full_rows(full: MeasuredFull) -> Rows:
     splits = (SEARCHED_SPLIT, "fresh", "or1")
     best = record.document.best
     rows: list[list[object]] = [
-        ["Best Fit", *(_two_digits(record.initial(split)) for split in splits), None, None],
+        ["Best Fit", *(two_digits(record.initial(split)) for split in splits), None, None],
         [
             "none" if best is None else best.id,
-            *(_two_digits(record.best(split)) for split in splits),
+            *(two_digits(record.best(split)) for split in splits),
             record.document.evaluations,
             f"{record.minutes:.1f}",
         ],
@@ -100,24 +100,23 @@ def checks(pairs: Sequence[MeasuredPair], full: MeasuredFull | None, targets: Ta
             ("fresh", targets.demo_fresh_percent),
         ):
             figures = [pair.with_analysis.best(split) for pair in pairs]
-            found.append(_at_most(f"demo, {split}, {worst}", figures, most, "%"))
+            found.append(at_most(f"demo, {split}, {worst}", figures, most, "%"))
         points = [pair.points(SEARCHED_SPLIT) for pair in pairs]
         found.append(_at_least(f"demo, without analysis worse by, {worst}", points, targets.demo_points))
         minutes = [pair.minutes for pair in pairs]
-        found.append(_at_most("demo, both runs, the slowest seed", minutes, targets.demo_minutes, "min"))
+        found.append(at_most("demo, both runs, the slowest seed", minutes, targets.demo_minutes, "min"))
     if full is not None:
         record = full.record
-        found.append(_at_most("full run, hidden", [record.best(SEARCHED_SPLIT)], targets.full_hidden_percent, "%"))
-        found.append(_at_most("full run, OR1", [record.best("or1")], targets.full_or1_percent, "%"))
-        found.append(_at_most("full run", [record.minutes], targets.full_minutes, "min"))
+        found.append(at_most("full run, hidden", [record.best(SEARCHED_SPLIT)], targets.full_hidden_percent, "%"))
+        found.append(at_most("full run, OR1", [record.best("or1")], targets.full_or1_percent, "%"))
+        found.append(at_most("full run", [record.minutes], targets.full_minutes, "min"))
     return found
 
 
 def check_rows(found: Sequence[Check]) -> Rows:
     """Targets as a table."""
     rows = [
-        [c.what, c.target, c.figure if isinstance(c.figure, int) else _two_digits(c.figure), c.is_reached]
-        for c in found
+        [c.what, c.target, c.figure if isinstance(c.figure, int) else two_digits(c.figure), c.is_reached] for c in found
     ]
     return Rows(title="Targets", columns=["what", "target", "figure", "reached"], rows=rows)
 
@@ -149,11 +148,13 @@ def section(pairs: Sequence[MeasuredPair], full: MeasuredFull | None, targets: T
     return "\n".join(parts)
 
 
-def _two_digits(value: float | None) -> str | None:
+def two_digits(value: float | None) -> str | None:
+    """A figure as it is shown; None stays None."""
     return None if value is None else f"{value:.2f}"
 
 
-def _at_most(what: str, figures: Sequence[float | None], most: float, unit: str) -> Check:
+def at_most(what: str, figures: Sequence[float | None], most: float, unit: str) -> Check:
+    """Whether the largest figure is within a limit; a missing one is not."""
     worst = None if None in figures else max(figure for figure in figures if figure is not None)
     is_reached = worst is not None and worst <= most
     return Check(what=what, target=f"at most {most:g} {unit}", figure=worst, is_reached=is_reached)

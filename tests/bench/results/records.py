@@ -15,6 +15,7 @@ from orchestrator.cli.evolution_documents import EvolutionDocument, FinalDocumen
 from orchestrator.cli.sql_documents import SqlBenchDocument
 
 QUALITY = "excess_percent"
+"""Of bin packing."""
 SEARCHED_SPLIT = "hidden"
 
 
@@ -58,22 +59,22 @@ class Record(Timed):
 
     document: RunDocument
 
-    def best(self, split: str) -> float | None:
-        """Excess of the best candidate on a split, in percent; None: it was not measured, or has no score."""
+    def best(self, split: str, metric: str = QUALITY) -> float | None:
+        """A metric of the best candidate on a split; None: it was not measured, or has no score."""
         if self.document.best is None:
             return None
-        return self._quality(self.document.best.id, split, self.document.best.metrics)
+        return self._figure(self.document.best.id, split, self.document.best.metrics, metric)
 
-    def initial(self, split: str) -> float | None:
-        """Excess of the initial program on a split, likewise."""
-        return self._quality("initial", split, self.document.initial.metrics)
+    def initial(self, split: str, metric: str = QUALITY) -> float | None:
+        """A metric of the initial program on a split, likewise."""
+        return self._figure("initial", split, self.document.initial.metrics, metric)
 
-    def _quality(self, candidate: str, split: str, searched: dict[str, float] | None) -> float | None:
+    def _figure(self, candidate: str, split: str, searched: dict[str, float] | None, metric: str) -> float | None:
         if split == SEARCHED_SPLIT:
-            return (searched or {}).get(QUALITY)
+            return (searched or {}).get(metric)
         for verdict in self.document.final:
             if verdict.id == candidate and verdict.split == split and verdict.metrics is not None:
-                return verdict.metrics.get(QUALITY)
+                return verdict.metrics.get(metric)
         return None
 
 
