@@ -24,6 +24,10 @@ class Ragged:
         return [self.values[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
+class Refused(Exception):
+    """The evaluator rejects the program."""
+
+
 class Program:
     """Functions of a program in this very process; all instances share its state."""
 

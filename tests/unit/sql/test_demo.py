@@ -63,7 +63,7 @@ def test_the_content_is_the_same_everywhere(shop: sqlite3.Connection) -> None:
 
 
 def test_the_demo_is_no_task_package() -> None:
-    assert all("shop" not in name for name in find_tasks([ROOT / "tasks"]))
+    assert all("web_shop" not in name for name in find_tasks([ROOT / "tasks"]))
 
 
 def test_what_is_there_is_never_overwritten(demo: Demo, tmp_path: Path) -> None:
