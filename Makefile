@@ -27,7 +27,7 @@ DEMO_SQL_ARGS ?= --seed 1
 COLLECTIONS ?= demo_collections
 DEMO_ROBOPHD_ARGS ?= --iterations 3 --seed 1
 
-.PHONY: help setup engine images local-model demo demo-sql demo-robophd test test-slow test-live check redteam bench results clean
+.PHONY: help setup engine images local-model demo demo-sql demo-robophd test test-slow test-browser test-live check redteam bench results clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ local-model: $(VENV)/.local-model
 
 test-slow: images local-model ## Run the long drills, also with a small local language model (120 MiB).
 	$(PYTEST) -m slow --timeout 7200 $(PYTEST_ARGS)
+
+test-browser: setup ## Open the report page in Chromium, where it is installed.
+	$(PYTEST) tests/browser $(PYTEST_ARGS)
 
 test-live: images ## Ask the providers whose keys are set, for at most LIVE_USD US dollars; never part of CI.
 	$(PYTEST) -m live --run-live --live-usd $(LIVE_USD) -s tests/live $(PYTEST_ARGS)

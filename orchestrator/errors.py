@@ -15,6 +15,7 @@
     │   ├── EngineTimeout        the engine did not answer before its deadline
     │   └── ProtocolError        trusted code in a container broke the protocol
     ├── EvaluatorError           trusted task code failed; the candidate stays unscored   exit code 5
+    │   └── EvaluatorCutOff      it met a limit of its container
     ├── ModelError               a language model could not answer         exit code 5
     │   ├── ModelUnavailable     its provider serves us no more            exit code 7
     │   ├── LostReply            what may have been paid for did not arrive
@@ -96,6 +97,20 @@ class ProtocolError(SandboxError):
 
 class EvaluatorError(EvolvariumError):
     """Trusted task code failed; the candidate stays unscored."""
+
+
+class EvaluatorCutOff(EvaluatorError):
+    """Trusted task code met a limit of its container before it had a verdict."""
+
+    def __init__(self, message: str, ending: str) -> None:
+        """Say which limit it was.
+
+        Args:
+            message: For the operator.
+            ending: Of the container, such as `timeout`.
+        """
+        super().__init__(message)
+        self.ending = ending
 
 
 class ModelError(EvolvariumError):

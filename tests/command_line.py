@@ -49,10 +49,11 @@ class CommandLine:
                 shutil.copy(home / name, folder / name)
         return cls(folder)
 
-    def call(self, *arguments: str, **environment: str) -> Ended:
-        """Run a command to its end."""
+    def call(self, *arguments: str, folder: Path | None = None, **environment: str) -> Ended:
+        """Run a command to its end, in a folder or where the tests run."""
         done = subprocess.run(
             [*COMMAND, *arguments],
+            cwd=folder,
             env=self._environment(**environment),
             capture_output=True,
             text=True,

@@ -39,8 +39,9 @@ OUTCOME = Outcome(
 class DigestEvaluator:
     """Scores a program by its digest; every fifth fails."""
 
-    def __init__(self, split: str) -> None:
+    def __init__(self, split: str, data: str = "") -> None:
         self._split = split
+        self._fingerprint = {"data": data} if data else {}
 
     def evaluate(self, payload: FileTree, *, run_id: str, attempt_id: str) -> Verdict:  # noqa: ARG002 - the port's
         """As the port has it."""
@@ -59,6 +60,7 @@ class DigestEvaluator:
             failure=failure,
             secret=False,
             outcome=OUTCOME,
+            fingerprint=self._fingerprint,
         )
 
 
@@ -78,35 +80,49 @@ class Recording:
     task: Task
     settings: Settings
     choices: Choices
+    data: str = ""
+    """Identifies the data of every split; empty: the verdicts do not say."""
 
     @classmethod
     def of(
-        cls, home: Path, task: Task, *, analysis: bool = False, interval: int | None = None, **chosen: Any
+        cls,
+        home: Path,
+        task: Task,
+        *,
+        analysis: bool = False,
+        interval: int | None = None,
+        commits: int = 3,
+        data: str = "",
+        **chosen: Any,
     ) -> Recording:
-        """Two islands of three commits; `chosen` goes to the choices of a user, but for the seed."""
+        """Two islands of a few commits each; `chosen` goes to the choices of a user, but for the seed."""
         settings = method_settings(
-            task.spec, seed=chosen.pop("seed", 1), islands=2, commits_per_island=3, analyses_per_commit=None,
+            task.spec, seed=chosen.pop("seed", 1), islands=2, commits_per_island=commits, analyses_per_commit=None,
             analysis=analysis, migration_interval=interval,
         )  # fmt: skip
-        return cls(home=home, task=task, settings=settings, choices=Choices(task=task.name, **chosen))
+        return cls(home=home, task=task, settings=settings, choices=Choices(task=task.name, **chosen), data=data)
 
-    def made(self) -> str:
-        """A whole run, measured on the split `fresh` at its end; its id."""
+    def made(self, *, measured: bool = True) -> str:
+        """A whole run, measured on the split `fresh` at its end if that is wanted; its id."""
         run_id, journal = RunStore(self.home).create()
         with journal:
             policy = find_policy(find_places(self.home, None), "default")
             in_force = policy_record(policy, lambda _: DIGEST)
             journal.put("run", run_header(self.settings, self.task, OfflineModel(), self.choices, in_force))
             self.go_on(run_id, journal)
-            measure_finals(journal, run_id, ["fresh"], DigestEvaluator)
+            if measured:
+                measure_finals(journal, run_id, ["fresh"], self._evaluator)
         return run_id
+
+    def _evaluator(self, split: str) -> DigestEvaluator:
+        return DigestEvaluator(split, self.data)
 
     def go_on(self, run_id: str, journal: Journal) -> None:
         """Search from where the journal ends."""
         policy = find_policy(find_places(self.home, None), "default")
         ports = RunPorts(
             model=OfflineModel(),
-            evaluator=DigestEvaluator("hidden"),
+            evaluator=self._evaluator("hidden"),
             analyst=QuietAnalyst() if self.settings.analysis else None,
             disclosure=TaskDisclosure(policy.disclosure, self.task),
             journal=journal,

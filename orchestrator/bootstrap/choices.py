@@ -41,6 +41,8 @@ class Choices(BaseModel):
     """Where its models are, and what they cost."""
     workers: Annotated[int, Field(ge=1, le=256)] | None = None
     """Evaluations and analyses that run at once; None: one per processor of the machine."""
+    batch: str | None = None
+    """Id of the batch that it is a member of; None: it is of none."""
 
     def budget_per_island(self, islands: int) -> Budget:
         """Each island's share."""

@@ -12,6 +12,7 @@ from orchestrator.evaluation.task_spec import FilesSplit
 from orchestrator.evaluation.tasks import Task
 from orchestrator.methods.agentic_evolve import read_history
 from orchestrator.methods.agentic_evolve.entries import Entry
+from orchestrator.methods.agentic_evolve.final_choice import final_entry
 from orchestrator.methods.agentic_evolve.history_records import record_of
 from orchestrator.ports import Evaluator, Journal, Sandbox
 
@@ -87,7 +88,7 @@ def require_readable(task: Task, splits: Sequence[str], run_id: str, evaluator_o
 def measure_finals(
     journal: Journal, run_id: str, splits: Sequence[str], evaluator_of: Callable[[str], Evaluator]
 ) -> None:
-    """Evaluate the initial program and the best on every split, unless the journal has it.
+    """Evaluate the initial program and the final candidate on every split, unless the journal has it.
 
     Args:
         journal: Of a run whose search has ended.
@@ -107,7 +108,7 @@ def measure_finals(
 def pending(journal: Journal, splits: Sequence[str]) -> list[tuple[str, str, Entry]]:
     """(key, split, candidate) of every final measurement that the journal of an ended search lacks."""
     history = read_history(journal)
-    candidates = {entry.id: entry for entry in (history.initial, history.best) if entry is not None}
+    candidates = {entry.id: entry for entry in (history.initial, final_entry(history)) if entry is not None}
     wanted = [
         (f"{PREFIX}{split}/{candidate_id}", split, entry)
         for split in splits
@@ -119,7 +120,7 @@ def pending(journal: Journal, splits: Sequence[str]) -> list[tuple[str, str, Ent
 def copy_finals(recorded: Journal, replayed: Journal) -> None:
     """Take over the final verdicts of candidates that came out the same, file by file, in a replay."""
     history = read_history(replayed)
-    payloads = {entry.id: entry.candidate.payload.digest for entry in (history.initial, history.best) if entry}
+    payloads = {entry.id: entry.candidate.payload.digest for entry in (history.initial, final_entry(history)) if entry}
     for key, record in recorded.records(PREFIX):
         if payloads.get(key.rpartition("/")[2]) == record.get("payload"):
             replayed.put(key, record)

@@ -28,13 +28,14 @@ def program_version() -> str:
 
 def task_record(task: Task) -> dict[str, Any]:
     """What the record keeps of a task, beside what the method needs."""
-    quality = task.spec.quality
+    quality, choice = task.spec.quality, task.spec.final_choice
     return {
         "title": task.spec.title,
         "quality": quality.model_dump(mode="json"),
         "evaluator": files_digest(task.evaluator),
         "public": files_digest(task.public),
         "search_split": task.spec.search_split,
+        **({} if choice is None else {"final_choice": choice.model_dump(mode="json")}),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from orchestrator.bootstrap.places import Places
@@ -14,10 +15,16 @@ from orchestrator.storage.runs import RunStore
 NEWEST = ("latest", "previous")
 """Names of the newest runs, from the newest on."""
 SEARCH = "search"
+BATCH = "batch"
 SQL_BENCH = "sql-bench"
 SQL_SWEEP = "sql-sweep"
 EVOLUTION = "robophd"
-_IN_WORDS = {SQL_BENCH: "a Text-to-SQL bench", SQL_SWEEP: "a Text-to-SQL sweep", EVOLUTION: "an evolution of packages"}
+_IN_WORDS = {
+    BATCH: "a batch of searches",
+    SQL_BENCH: "a Text-to-SQL bench",
+    SQL_SWEEP: "a Text-to-SQL sweep",
+    EVOLUTION: "an evolution of packages",
+}
 
 
 def run_store(places: Places) -> RunStore:
@@ -60,12 +67,15 @@ def exists(store: RunStore, run_id: str) -> bool:
 def find_run(store: RunStore, name: str) -> str:
     """A run's id from `latest` or `previous`, its id, or the beginning of it if no other begins so.
 
+    The members of a batch, which are newer than itself, are not the newest runs; it is.
+
     Raises:
         RunStateError: There is none, or several.
     """
     infos = store.list()
     if name in NEWEST:
-        readable = [info.id for info in reversed(infos) if info.created_at is not None]
+        newest = (info.id for info in reversed(infos) if info.created_at is not None)
+        readable = list(islice((run_id for run_id in newest if not _is_member(store, run_id)), len(NEWEST)))
         damaged = [info for info in infos if info.problem is not None]
         if len(readable) <= NEWEST.index(name):
             if damaged:
@@ -79,6 +89,15 @@ def find_run(store: RunStore, name: str) -> str:
         msg = f"{name!r} begins the ids of several runs: {', '.join(matches)}; give more of it"
         raise RunStateError(msg)
     return matches[0] if matches else store.folder(name).name
+
+
+def _is_member(store: RunStore, run_id: str) -> bool:
+    try:
+        with store.open(run_id, read_only=True) as journal:
+            choices = (journal.get("run") or {}).get("choices")
+    except EvolvariumError:
+        return False
+    return isinstance(choices, Mapping) and choices.get("batch") is not None
 
 
 def header_of(run_id: str, journal: Journal) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -30,6 +30,7 @@ from orchestrator.evaluation.analyst import SandboxAnalyst
 from orchestrator.evaluation.disclosure import TaskDisclosure
 from orchestrator.evaluation.hidden import SplitStore
 from orchestrator.evaluation.host import EvaluatorHost
+from orchestrator.evaluation.public_data import with_public_data
 from orchestrator.evaluation.requests import task_request
 from orchestrator.evaluation.tasks import Task, load_task
 from orchestrator.methods.agentic_evolve import Progress, RunPorts, Settings, run_agentic_evolve
@@ -114,6 +115,7 @@ def begin(places: Places, choices: Choices, settings: Mapping[str, Any], watch: 
         require_room(model, chosen, task.view)
         with open_bench(places, policy, watch.token, watch.note) as bench:
             in_force = policy_record(policy, bench.images.digest)
+            task = with_public_data(task, store, bench.sandbox, run_id=_BEFORE)
             splits = final_splits(task, store, bench.sandbox, choices.final_splits, watch.note)
             host = _host(bench, task, store)
             _require_startable(bench, host, task, chosen)
@@ -173,6 +175,7 @@ def resume(
         ):
             model = models.find(run.choices.model, ModelRole.AGENT)
             in_force = policy_record(policy, bench.images.digest)
+            run = replace(run, task=with_public_data(run.task, store, bench.sandbox, run_id=run_id))
             require_same(journal, run.task, in_force, accept_policy_change=accept_policy_change)
             splits = final_splits(run.task, store, bench.sandbox, run.choices.final_splits, watch.note)
             record_access(journal, before, access)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from orchestrator.bootstrap.finals import copy_finals
@@ -17,10 +18,12 @@ from orchestrator.domain.policies import Policy
 from orchestrator.errors import RunStateError
 from orchestrator.evaluation.disclosure import TaskDisclosure
 from orchestrator.evaluation.replay import ReplayAnalyst, ReplayEvaluator
+from orchestrator.evaluation.task_families import package_name
 from orchestrator.llm.replay import ReplayModel
 from orchestrator.llm.unasked import UnaskedModel
 from orchestrator.methods.agentic_evolve import RunPorts, run_agentic_evolve
 from orchestrator.ports import Journal, LanguageModel
+from orchestrator.runtime.workers import CancelToken
 
 
 def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
@@ -39,7 +42,7 @@ def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
     source = find_run(run_store(places), name)
     with run_store(places).open(source, read_only=True) as recorded:
         run = recorded_run(places, source, recorded)
-        if places.task(task_name).resolve().name != run.task.name:
+        if package_name(places.task(task_name)) != run.task.name:
             msg = f"run {source} is of task {run.task.name!r}, not {task_name!r}"
             raise RunStateError(msg)
         policy = find_policy(places, run.choices.policy, run.choices.runtime)
@@ -48,14 +51,16 @@ def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
             recorded,
             recorded=header["model"],
             context_tokens=header["context_tokens"],
-            count=_stand_in(run, policy, recorded, watch).count_tokens,
+            count=stand_in(run, policy, recorded, watch.token, watch.note).count_tokens,
         )
         choices = run.choices.model_copy(update={"model": f"{REPLAY_PREFIX}{source}"})
         in_force = {part: header[part] for part in ("policy", "images")}
         writable_home(places)
         run_id, journal = run_store(places).create()
         with journal:
-            journal.put("run", run_header(run.settings, run.task, model, choices, in_force))
+            written = run_header(run.settings, run.task, model, choices, in_force)
+            public = header["task"]["public"]  # which is generated for some tasks, and here nothing is
+            journal.put("run", {**written, "task": {**written["task"], "public": public}})
             watch.on_start(run_id, run.settings, run.task)
             ledger = run.ledger()
             run_agentic_evolve(
@@ -77,13 +82,15 @@ def replay(places: Places, name: str, task_name: str, watch: Watch) -> Finished:
     return Finished(run_id=run_id, containers_left=None, refusal=ledger.refusal)
 
 
-def _stand_in(run: SearchRun, policy: Policy, recorded: Journal, watch: Watch) -> LanguageModel:
+def stand_in(
+    run: SearchRun, policy: Policy, recorded: Journal, token: CancelToken, note: Callable[[str], None]
+) -> LanguageModel:
     """The recorded model as one that nobody asks, so that neither key nor server is needed."""
     models = Models(
         access_in_force(recorded, run.choices.access),
         policy.models,
-        token=watch.token,
-        note=watch.note,
+        token=token,
+        note=note,
         unasked=partial(UnaskedModel, is_priced=run.choices.budget_usd is not None),
     )
     name = str((recorded.get("run") or {})["model"])

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from orchestrator.bootstrap.header import program_version
+from orchestrator.cli.assessing import assess
 from orchestrator.cli.audit import audit_app
+from orchestrator.cli.compare import GroupsCommand, compare
 from orchestrator.cli.engine import doctor, sandbox_app
 from orchestrator.cli.estimate import estimate_app
 from orchestrator.cli.evaluating import evaluate
@@ -25,7 +27,7 @@ from orchestrator.cli.tasks import task_app
 
 _ORDER = (
     *("doctor", "images"),  # is it set up?
-    *("task", "estimate", "run", "resume", "show", "report", "runs", "evaluate"),
+    *("task", "estimate", "run", "resume", "show", "report", "compare", "runs", "evaluate"),
     *("sql", "final", "export", "approve", "answer"),
     *("policy", "audit", "sandbox"),
 )
@@ -63,12 +65,14 @@ def options(
 
 app.command("doctor")(doctor)
 app.add_typer(images_app, name="images")
+task_app.command("assess")(assess)
 app.add_typer(task_app, name="task")
 app.add_typer(estimate_app, name="estimate")
 app.command("run")(run)
 app.command("resume")(resume_run)
 app.command("show")(show)
 app.command("report")(report)
+app.command("compare", cls=GroupsCommand)(compare)
 app.add_typer(runs_app, name="runs")
 app.command("evaluate")(evaluate)
 app.add_typer(sql_app, name="sql")

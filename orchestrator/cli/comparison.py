@@ -42,8 +42,8 @@ def report_document(views: Sequence[RunView], columns: Sequence[ComparedRun], fi
         differences=[
             SplitDifference(run=other.run_id, split=split, points=quality.gain(first, value))
             for other in views[1:]
-            for split, value in _bests(other).items()
-            if (first := _bests(views[0]).get(split)) is not None
+            for split, value in best_scores(other).items()
+            if (first := best_scores(views[0]).get(split)) is not None
         ],
         files=files,
     )
@@ -52,7 +52,7 @@ def report_document(views: Sequence[RunView], columns: Sequence[ComparedRun], fi
 def comparison_rows(views: Sequence[RunView], columns: Sequence[ComparedRun]) -> Rows:
     """One column for each run."""
     quality = views[0].quality
-    initials, bests = [_initials(view) for view in views], [_bests(view) for view in views]
+    initials, bests = [initial_scores(view) for view in views], [best_scores(view) for view in views]
     splits = list(dict.fromkeys(split for scores in bests for split in scores))
     documents = [column.run for column in columns]
     rows: list[list[object]] = [
@@ -102,20 +102,22 @@ def _sentence(points: float) -> str:
     return f"{'better' if points > 0 else 'worse'} by {abs(points):.6g} points"
 
 
-def _initials(view: RunView) -> dict[str, float]:
-    return _scores(view, None if view.history.initial is None else view.history.initial.id)
+def initial_scores(view: RunView) -> dict[str, float]:
+    """Quality of the initial program by split."""
+    return scores_by_split(view, None if view.history.initial is None else view.history.initial.id)
 
 
-def _bests(view: RunView) -> dict[str, float]:
-    return _scores(view, None if view.history.best is None else view.history.best.id)
+def best_scores(view: RunView) -> dict[str, float]:
+    """Quality of the run's best by split, the one that guides the search first."""
+    return scores_by_split(view, None if view.best is None else view.best.id)
 
 
 def _is_secret(view: RunView) -> bool | None:
     return None if view.history.initial is None else view.history.initial.verdict.secret
 
 
-def _scores(view: RunView, candidate_id: str | None) -> dict[str, float]:
-    """Quality of a candidate by split."""
+def scores_by_split(view: RunView, candidate_id: str | None) -> dict[str, float]:
+    """Quality of a candidate by split; empty: there is no such, or it has no score."""
     verdicts = [entry.verdict for entry in view.history.candidates if entry.id == candidate_id]
     verdicts += [verdict for measured, verdict in view.finals if measured == candidate_id]
     return {verdict.split: verdict.metrics[view.quality.metric] for verdict in verdicts if verdict.metrics is not None}

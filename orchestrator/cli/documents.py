@@ -138,7 +138,10 @@ class RunDocument(Document):
     pause: str | None = None
     """Why it is paused; null: it is not."""
     best: ScoredCandidate | None
-    """null: nothing has a score."""
+    """The final candidate, by `choice`; null: nothing has a score."""
+    choice: str = Field(default="fitness")
+    """How it was chosen: `fitness` (the highest), or by the task's error and size with `exact` (the smallest of nearly
+    the least error) or `paper` (the highest score on their Pareto front)."""
     initial: InitialCandidate
     evaluations: int
     """Formal evaluations of commits that were paid for; the initial program and duplicates cost none."""
@@ -156,7 +159,7 @@ class RunDocument(Document):
     endings: dict[str, int]
     """How the paid evaluations ended: `ok`, or the ending of the failure."""
     final: list[SplitVerdict]
-    """The initial program and the best on the splits of `--final-splits`."""
+    """The initial program and the final candidate on the splits of `--final-splits`."""
     stops: list[IslandStop]
     containers_left: int | None
     """Containers of this run that exist; null: not asked, for the command needs no engine."""

@@ -84,6 +84,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
         data=None if files is None else str(files),
     )
     terminal = Terminal(as_json=as_json)
+    terminal.note(*_missing_files(package, str(program), tree))
     alive = Heartbeat(terminal.note)
 
     def beat() -> None:
@@ -105,6 +106,18 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     terminal.final(document, _sentence(document, package.spec.quality.metric))
     if not document.passed:
         raise typer.Exit(1)
+
+
+def _missing_files(task: Task, program: str, tree: FileTree) -> list[str]:
+    """What to say of a program without files that the task's own one has; nothing where it has them all."""
+    missing = sorted(set(task.initial) - set(tree))
+    if not missing:
+        return []
+    text = (
+        f"note: programs of task {task.name!r} have the files {', '.join(task.initial)}, and {program!r} is without "
+        f"{', '.join(missing)}; if it imports them, give the folder that holds them all"
+    )
+    return [text]
 
 
 def _document(task: Task, program: str, tree: FileTree, verdict: Verdict, threshold: float | None) -> VerdictDocument:

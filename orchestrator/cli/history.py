@@ -14,8 +14,10 @@ from orchestrator.domain.verdicts import Verdict
 from orchestrator.errors import RunStateError
 from orchestrator.methods.agentic_evolve import History, read_history
 from orchestrator.methods.agentic_evolve.entries import Entry
+from orchestrator.methods.agentic_evolve.final_choice import final_entry, rule_of
 from orchestrator.methods.agentic_evolve.history import best_of
 from orchestrator.ports import Journal
+from orchestrator.search.final_choice import Rule
 from orchestrator.search.spending import Spending
 
 
@@ -46,6 +48,18 @@ class RunView:
     """(candidate id, verdict) on splits that played no part in the search."""
     ledger: Sequence[Spending] = ()
     """What was spent on the model, by island."""
+    choice: Rule | None = None
+    """How the final candidate is chosen; None: by the task's rule."""
+
+    @property
+    def rule(self) -> Rule:
+        """How the final candidate is chosen."""
+        return self.choice or rule_of(self.history)
+
+    @cached_property
+    def best(self) -> Entry | None:
+        """The final candidate; None: nothing has a score."""
+        return final_entry(self.history, self.choice)
 
     @cached_property
     def quality(self) -> Quality:
@@ -65,24 +79,26 @@ class RunView:
     def curve(self) -> list[tuple[int, float]]:
         """(paid evaluations, quality of the best so far), the initial program at 0; by commit number, then island."""
         points: list[tuple[int, float]] = []
-        entries = self.history.candidates
-        for number in range(1, len(entries) + 1):
-            best = best_of(entries[:number], self.history.fitness)
+        best: Entry | None = None
+        for number, entry in enumerate(self.history.candidates):
+            best = best_of([entry] if best is None else [best, entry], self.history.fitness)
             if best is not None and best.verdict.metrics is not None:
-                points.append((number - 1, best.verdict.metrics[self.quality.metric]))
+                points.append((number, best.verdict.metrics[self.quality.metric]))
         return points
 
 
-def read_view(run_id: str, journal: Journal, *, with_ledger: bool = True) -> RunView:
+def read_view(run_id: str, journal: Journal, *, with_ledger: bool = True, choice: Rule | None = None) -> RunView:
     """Read a journal, also of a run that is going on.
 
     Args:
         run_id: Of the run.
         journal: Of it.
         with_ledger: Whether spending is added up, which reads all records once more.
+        choice: The rule of the final choice; None: the task's.
 
     Raises:
         RunStateError: It holds no run, or is damaged.
+        InputError: The task declares nothing that the rule could choose by.
     """
     if (kind := kind_of(journal)) != SEARCH:
         msg = f"run {run_id} is {in_words(kind)}; `evolvarium show {run_id}` shows all of it"
@@ -95,8 +111,10 @@ def read_view(run_id: str, journal: Journal, *, with_ledger: bool = True) -> Run
             pause=pause_of(journal),
             finals=read_finals(journal),
             ledger=read_ledger(journal) if with_ledger else (),
+            choice=choice,
         )
         _require_quality(view)
+        _ = view.best  # what it cannot be chosen by is met here
     except RunStateError as error:
         if run_id in str(error):
             raise
@@ -117,14 +135,14 @@ def _require_quality(view: RunView) -> None:
 
 
 def find_candidate(view: RunView, candidate_id: str) -> Entry:
-    """A candidate by id; `best` is the best one.
+    """A candidate by id; `best` is the final one.
 
     Raises:
         RunStateError: The run has none of this id.
     """
     history = view.history
     every = {entry.id: entry for entry in (history.initial, *history.commits) if entry is not None}
-    found = history.best if candidate_id == "best" else every.get(candidate_id)
+    found = view.best if candidate_id == "best" else every.get(candidate_id)
     if found is None:
         known = ", ".join(list(every)[-5:]) or "none yet"
         msg = f"run {view.run_id!r} has no candidate {candidate_id!r}; its last ones are: {known}"

@@ -11,6 +11,8 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 
 from orchestrator.cli import (
+    batch_documents,
+    compare_documents,
     documents,
     estimate_documents,
     evolution_documents,
@@ -64,6 +66,8 @@ def _documents() -> list[type[Document]]:
     """In the order of their module."""
     modules = (
         documents,
+        batch_documents,
+        compare_documents,
         estimate_documents,
         evolution_documents,
         installation_documents,

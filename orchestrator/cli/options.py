@@ -12,6 +12,7 @@ from orchestrator.domain.policies import Runtime
 from orchestrator.errors import InputError
 from orchestrator.runtime.strict_yaml import shown
 from orchestrator.runtime.user_files import kind_at
+from orchestrator.search.final_choice import Rule
 
 
 def finite(number: float | None) -> float | None:
@@ -98,6 +99,15 @@ Data = Annotated[
 OrLibrary = Annotated[
     Path | None,
     typer.Option("--or-library", parser=path_given, help="Another name of --data.", show_default=False),
+]
+Choice = Annotated[
+    Rule | None,
+    typer.Option(
+        "--choice",
+        help="How the best is chosen: `fitness`, or by the task's error and size with `exact` or `paper`; default: as "
+        "the task says.",
+        show_default=False,
+    ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, `latest` or `previous`.")]

@@ -85,7 +85,8 @@ def in_plain_words(app: typer.Typer, *, order: Sequence[str] = ()) -> None:
     """
     app.info.cls = type("OrderedGroup", (PlainGroup,), {"order": tuple(order)})
     for command in app.registered_commands:
-        command.cls = PlainCommand
+        if command.cls is None or not issubclass(command.cls, PlainCommand):
+            command.cls = PlainCommand
     for group in app.registered_groups:
         group.cls = PlainGroup
         if group.typer_instance is not None:

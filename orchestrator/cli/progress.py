@@ -57,6 +57,10 @@ class Qualities:
             self._known[candidate_id] = self._read(begun, candidate_id)
         return self._known[candidate_id]
 
+    def forget(self) -> None:
+        """Another run begins, whose candidates have the same ids."""
+        self._known.clear()
+
     def _read(self, begun: _Begun, candidate_id: str) -> float | None:
         try:
             with run_store(self._places).open(begun.run_id, read_only=True) as journal:
@@ -88,6 +92,9 @@ class ProgressLines:
         """Say what begins."""
         with self._lock:
             self._begun = _Begun(run_id=run_id, settings=settings, task=task)
+            self._rows.clear()  # a batch has one run after the other
+            self._work.clear()
+        self._qualities.forget()
         self.note(_beginning(self._begun))
 
     def work(self, attempt_id: str, work: str) -> None:
@@ -146,7 +153,12 @@ class ProgressTable:
 
     def start(self, run_id: str, settings: Settings, task: Task) -> None:
         """Say what begins, above the table."""
-        self._begun = _Begun(run_id=run_id, settings=settings, task=task)
+        with self._lock:
+            self._begun = _Begun(run_id=run_id, settings=settings, task=task)
+            self._begun_at = time.monotonic()
+            self._rows.clear()  # a batch has one run after the other
+            self._work.clear()
+        self._qualities.forget()
         self.note(_beginning(self._begun))
 
     def work(self, attempt_id: str, work: str) -> None:

@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 
 from orchestrator.bootstrap.places import existing_places
-from orchestrator.bootstrap.runs import EVOLUTION, SQL_BENCH, SQL_SWEEP, find_run, in_words, kind_of, run_store
+from orchestrator.bootstrap.runs import BATCH, EVOLUTION, SQL_BENCH, SQL_SWEEP, find_run, in_words, kind_of, run_store
+from orchestrator.cli.batches import show_batch
 from orchestrator.cli.documents import RemovedRunsDocument, RunsDocument
 from orchestrator.cli.files import write_tree
 from orchestrator.cli.history import RunView, find_candidate, read_view
-from orchestrator.cli.options import Force, Home, Json, Output, RunName
+from orchestrator.cli.options import Choice, Force, Home, Json, Output, RunName
+from orchestrator.cli.run_entries import run_entry, runs_rows
 from orchestrator.cli.sql_evolve import show_evolution
 from orchestrator.cli.sql_question_summaries import Which
 from orchestrator.cli.sql_showing import show_bench
@@ -25,9 +27,7 @@ from orchestrator.cli.summaries import (
     candidate_rows,
     file_texts,
     run_document,
-    run_entry,
     run_parts,
-    runs_rows,
 )
 from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import Cancelled, InputError
@@ -50,7 +50,7 @@ def remove_runs(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Remove runs and all they recorded; the audit chain keeps its records of them.
+    """Remove runs and all they recorded; the audit chain keeps its records of them, and of a batch the members stay.
 
     `latest` and `previous` are the newest run and the one before it, whoever started them.
     """
@@ -73,7 +73,7 @@ def _confirm(run_ids: Sequence[str]) -> None:
         raise Cancelled(msg)
 
 
-def show(
+def show(  # noqa: PLR0913 - one parameter per option
     run: RunName,
     candidate: Annotated[
         str | None,
@@ -84,6 +84,7 @@ def show(
             show_default=False,
         ),
     ] = None,
+    *,
     questions: Annotated[
         Which | None,
         typer.Option(help="Of a Text-to-SQL bench: list these questions, each in a line.", show_default=False),
@@ -92,6 +93,7 @@ def show(
         bool,
         typer.Option("--gold", help="Of a bench's question: also its gold query, from the data set, and its rows."),
     ] = False,
+    choice: Choice = None,
     output: Output = None,
     force: Force = False,
     home: Home = None,
@@ -99,7 +101,8 @@ def show(
 ) -> None:
     """Show a run, or one of its candidates; of a Text-to-SQL bench or sweep, its tables, and a bench's questions.
 
-    Of an evolution it shows contests, packages and what was spent, or one package with its files.
+    Of a batch of searches it shows a line for each member; of an evolution contests, packages and what was spent, or
+    one package with its files.
 
     With -o the candidate's program is written to a file, byte for byte; a candidate of several files to a folder.
     Without ID, -o writes the best; of a sweep, it writes table and plot into a folder.
@@ -108,20 +111,24 @@ def show(
     run_id = find_run(store, run)
     terminal = Terminal(as_json=as_json)
     of_bench = {"--questions": questions, "--gold": gold or None}
+    of_search = {} if choice is None else {"--choice": choice}
     with store.open(run_id, read_only=True) as journal:
         kind = kind_of(journal)
         if kind == SQL_BENCH:
-            _refuse(run_id, kind, {"-o": output})
+            _refuse(run_id, kind, {"-o": output, **of_search})
             show_bench(terminal, run_id, journal, question=candidate, which=questions, with_gold=gold)
         elif kind == SQL_SWEEP:
-            _refuse(run_id, kind, {"ID": candidate, **of_bench})
+            _refuse(run_id, kind, {"ID": candidate, **of_bench, **of_search})
             show_sweep(terminal, run_id, journal, output, force=force)
         elif kind == EVOLUTION:
-            _refuse(run_id, kind, of_bench)
+            _refuse(run_id, kind, {**of_bench, **of_search})
             show_evolution(terminal, run_id, journal, package=candidate, output=output)
+        elif kind == BATCH:
+            _refuse(run_id, kind, {"ID": candidate, "-o": output, **of_bench})
+            show_batch(terminal, store, run_id, journal, choice)
         else:
             _refuse(run_id, kind, of_bench)
-            _show_search(terminal, read_view(run_id, journal), candidate, output, force=force)
+            _show_search(terminal, read_view(run_id, journal, choice=choice), candidate, output, force=force)
 
 
 def _show_search(terminal: Terminal, view: RunView, candidate: str | None, output: Path | None, *, force: bool) -> None:

@@ -13,9 +13,11 @@ from orchestrator.bootstrap.choices import Choices
 from orchestrator.bootstrap.model_choices import GivenAccess
 from orchestrator.bootstrap.models import OFFLINE, REPLAY_PREFIX
 from orchestrator.bootstrap.places import Places, find_places
-from orchestrator.bootstrap.runs import EVOLUTION, SQL_BENCH, SQL_SWEEP, find_run, in_words, kind_of, run_store
+from orchestrator.bootstrap.runs import BATCH, EVOLUTION, SQL_BENCH, SQL_SWEEP, find_run, in_words, kind_of, run_store
 from orchestrator.bootstrap.search import Finished, Watch, begin, resume
 from orchestrator.bootstrap.search_replay import replay
+from orchestrator.cli.batches import resume as resume_whole_batch
+from orchestrator.cli.batches import run_all
 from orchestrator.cli.files import require_target, write_text
 from orchestrator.cli.history import read_view
 from orchestrator.cli.model_options import with_model_options
@@ -57,6 +59,13 @@ def run(  # noqa: PLR0913 - one parameter per option
     task: TaskName,
     *,
     access: GivenAccess,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="TASK is a family: run each of its members in turn. Spending limits are for all together.",
+        ),
+    ] = False,
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**63 - 1, help="Seeds every random choice; default 0.", show_default=False)
     ] = None,
@@ -129,7 +138,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Search for better programs on a task.
+    """Search for better programs on a task, or with --all on every task of a family.
 
     Progress goes to stderr; where stdout is no terminal, or with --json, one JSON object goes there at the end (see
     docs/json.md). The run is kept: `resume` continues it after any interruption, `show` and `report` read it.
@@ -143,7 +152,7 @@ def run(  # noqa: PLR0913 - one parameter per option
              "--migration-interval": migration_interval, "--requests": requests, "--budget-usd": budget_usd,
              "--budget-tokens": budget_tokens, "--data": data, "--or-library": or_library,
              "--final-splits": final_splits, "--runtime": runtime, "--no-analysis": no_analysis or None,
-             "--public-seed": public_seed or None, **access.options}
+             "--public-seed": public_seed or None, "--all": every or None, **access.options}
         )  # fmt: skip
         source = model.removeprefix(REPLAY_PREFIX)
         _follow(places, as_json, lambda watch: replay(places, source, task, watch), run_id_file)
@@ -174,6 +183,9 @@ def run(  # noqa: PLR0913 - one parameter per option
     if no_analysis and analyses is not None:
         msg = "--analyses and --no-analysis exclude each other; give one of them"
         raise InputError(msg)
+    if every:
+        run_all(places, choices, settings, as_json=as_json, run_id_file=run_id_file)
+        return
     _follow(places, as_json, lambda watch: begin(places, choices, settings, watch), run_id_file)
 
 
@@ -190,7 +202,7 @@ def resume_run(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Continue a run, also one of `sql bench`, `sql sweep` or `sql evolve`, after a crash or a stop.
+    """Continue a run, also one of `sql bench`, `sql sweep` or `sql evolve`, or a batch, after a crash or a stop.
 
     It goes on from its journal. Refused when the task's evaluator, an image or the policy has changed since; of the
     last three, when anything has. Ends like the command that began it. What is said about language models counts
@@ -198,6 +210,9 @@ def resume_run(
     """
     places = find_places(home, task_root)
     kind = _kind(places, run_name)
+    if kind == BATCH:
+        resume_whole_batch(places, run_name, access, as_json=as_json, accept_policy_change=accept_policy_change)
+        return
     measurement = _MEASUREMENTS.get(kind)
     if measurement is not None:
         if accept_policy_change:

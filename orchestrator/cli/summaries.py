@@ -4,36 +4,24 @@ from __future__ import annotations
 
 from typing import Literal
 
-from orchestrator.bootstrap.pauses import pause_of
-from orchestrator.bootstrap.robophd.results import read_results
-from orchestrator.bootstrap.runs import EVOLUTION, SQL_BENCH, SQL_SWEEP, kind_of
-from orchestrator.bootstrap.sql.results import read_bench
-from orchestrator.bootstrap.sql.sweep_header import read_sweep_header
-from orchestrator.bootstrap.sql.sweep_results import recorded_best, sweep_state
 from orchestrator.cli.documents import (
     CandidateDocument,
     FileDocument,
     InitialCandidate,
     IslandStop,
     RunDocument,
-    RunEntry,
-    RunsDocument,
     ScoredCandidate,
     SplitVerdict,
 )
-from orchestrator.cli.evolution_summaries import EVOLVE, evolution_entry
-from orchestrator.cli.history import RunView, read_view
+from orchestrator.cli.history import RunView
 from orchestrator.cli.ledger import dollars, ledger_lines, ledger_rows, token_row, usage_document
-from orchestrator.cli.sql_summaries import bench_entry
-from orchestrator.cli.sql_sweep_summaries import sweep_entry
 from orchestrator.cli.states import state_in_words
 from orchestrator.cli.terminal import Rows
 from orchestrator.cli.verdicts import failure_document, failure_text, metrics_of, secrecy, split_verdict
-from orchestrator.errors import EvolvariumError
 from orchestrator.methods.agentic_evolve import StopReason
 from orchestrator.methods.agentic_evolve.entries import INITIAL, Entry
+from orchestrator.search.final_choice import Rule
 from orchestrator.search.reply_kinds import ReplyKind, in_words
-from orchestrator.storage.runs import RunInfo, RunStore
 
 
 def run_document(view: RunView, containers_left: int | None = None) -> RunDocument:
@@ -49,7 +37,8 @@ def run_document(view: RunView, containers_left: int | None = None) -> RunDocume
         seed=result.seed,
         state=_state(view),
         pause=view.pause,
-        best=_scored(history.best),
+        best=_scored(view.best),
+        choice=view.rule.value,
         initial=InitialCandidate(metrics=None if history.initial is None else metrics_of(history.initial.verdict)),
         evaluations=result.evaluations,
         analyses=result.analyses,
@@ -83,10 +72,10 @@ def run_parts(view: RunView, document: RunDocument) -> list[Rows]:
 
 
 def score_rows(view: RunView, document: RunDocument) -> Rows:
-    """The initial program and the best, on every split."""
+    """The initial program and the final candidate, on every split."""
     quality = view.quality
     rows: list[list[object]] = []
-    for entry in {entry.id: entry for entry in (view.history.initial, view.history.best) if entry is not None}.values():
+    for entry in {entry.id: entry for entry in (view.history.initial, view.best) if entry is not None}.values():
         rows.append([entry.id, *_score(split_verdict(entry.id, entry.verdict), quality.metric)])
     rows += [[verdict.id, *_score(verdict, quality.metric)] for verdict in document.final]
     unit = f" ({quality.unit})" if quality.unit else ""
@@ -116,6 +105,8 @@ def spent_rows(document: RunDocument) -> Rows:
         ["endings", ", ".join(f"{count} {ending}" for ending, count in document.endings.items()) or None],
         ["islands stopped for", ", ".join(f"{stop.island}: {stop.reason}" for stop in document.stops) or None],
     ]
+    if document.choice != Rule.FITNESS:
+        rows.insert(1, ["best chosen by", document.choice])
     if document.containers_left is not None:
         rows.append(["containers left", document.containers_left])
     return Rows(title="What it took", columns=["what", "value"], rows=rows)
@@ -166,81 +157,6 @@ def _commit_rows(view: RunView) -> Rows:
         for entry in view.history.commits
     ]
     return Rows(title="Commits", columns=["id", metric, "failure", "duplicate of", "description"], rows=rows)
-
-
-def run_entry(store: RunStore, info: RunInfo) -> RunEntry:
-    """One run among others; one that cannot be read is listed as such."""
-    try:
-        with store.open(info.id, read_only=True) as journal:
-            if kind_of(journal) == SQL_BENCH:
-                return bench_entry(read_bench(info.id, journal), info)
-            if kind_of(journal) == SQL_SWEEP:
-                header, state = read_sweep_header(info.id, journal), sweep_state(journal)
-                return sweep_entry(header, state, recorded_best(journal), info, pause_of(journal))
-            if kind_of(journal) == EVOLUTION:
-                return evolution_entry(read_results(info.id, journal), info)
-            view = read_view(info.id, journal, with_ledger=False)
-            document = run_document(view)
-    except EvolvariumError as error:
-        return RunEntry(
-            run=info.id,
-            state="unreadable",
-            created_at=info.created_at,
-            bytes=info.size_bytes,
-            owner_pid=info.owner_pid,
-            problem=info.problem or str(error),
-        )
-    return RunEntry(
-        run=info.id,
-        task=document.task,
-        method=document.method,
-        model=document.model,
-        seed=document.seed,
-        state=document.state,
-        pause=document.pause,
-        created_at=info.created_at,
-        evaluations=document.evaluations,
-        best=document.best,
-        quality=None if document.best is None else document.best.metrics[view.quality.metric],
-        bytes=info.size_bytes,
-        owner_pid=info.owner_pid,
-    )
-
-
-def runs_rows(document: RunsDocument) -> Rows:
-    """All runs."""
-    columns = ["run", "task", "method", "model", "seed", "state", "evaluations", "best", "quality", "begun (UTC)"]
-    rows = [
-        [
-            entry.run,
-            entry.task if entry.questions is None else f"{entry.task} ({_questions(entry.questions)})",
-            entry.method if entry.methods is None else f"{entry.method}: {', '.join(entry.methods)}",
-            entry.model,
-            entry.seed,
-            f"running as {entry.owner_pid}" if entry.owner_pid else entry.state,
-            entry.evaluations,
-            entry.accuracy_of if entry.best is None else entry.best.id,
-            entry.quality if entry.accuracy is None else _accuracy(entry, entry.accuracy),
-            (entry.created_at or "")[:19].replace("T", " ") or None,
-        ]
-        for entry in document.runs
-    ]
-    spare = ["model", "method", "seed", "evaluations", "begun (UTC)", "task"]
-    return Rows(title="Runs", columns=columns, rows=rows, spare_columns=spare)
-
-
-def _accuracy(entry: RunEntry, share: float) -> str:
-    """The share, and how much there is to be said for it: a share of few questions looks like one of all."""
-    answered, missed = entry.answered or 0, entry.not_reached or 0
-    reached = f" (budget reached {answered - missed} of {answered})" if missed else ""
-    if missed and missed == answered:
-        return f"-{reached}"
-    so_far = f" of {answered} of {entry.evaluable}" if entry.evaluable and answered < entry.evaluable else ""
-    return f"{100 * share:.2f} % {'on selection' if entry.method == EVOLVE else 'strict'}{so_far}{reached}"
-
-
-def _questions(count: int) -> str:
-    return "1 question" if count == 1 else f"{count} questions"
 
 
 def candidate_document(view: RunView, entry: Entry, *, written_to: str | None) -> CandidateDocument:

@@ -14,6 +14,7 @@ from orchestrator.cli.options import Json, TaskName, TaskRoot
 from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.errors import TaskError
 from orchestrator.evaluation.new_task import new_task
+from orchestrator.evaluation.task_families import package_name
 from orchestrator.evaluation.tasks import check_task, find_tasks, load_task, unused_parts
 
 task_app = typer.Typer(help="List, check and make task packages.", no_args_is_help=True, rich_markup_mode=None)
@@ -38,7 +39,7 @@ def check(task: TaskName, task_root: TaskRoot = None, as_json: Json = False) -> 
     """
     places = find_places(None, task_root)
     folder = places.task(task)
-    document = _task_document(folder.name, folder)
+    document = _task_document(package_name(folder), folder)
     if document.valid:
         policy = find_policy(places, "default")
         package = load_task(folder)
@@ -55,10 +56,14 @@ def check(task: TaskName, task_root: TaskRoot = None, as_json: Json = False) -> 
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and underscores.")],
     into: Annotated[Path, typer.Option(help="Folder in which the package's folder is made.")] = Path(),
+    two_modules: Annotated[
+        bool,
+        typer.Option("--two-modules", help="Its program is program.py with a model.py instead of program.py alone."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make a small, complete task package to start from."""
-    folder = new_task(into, name, known=find_tasks(find_places(None, None).task_roots))
+    folder = new_task(into, name, known=find_tasks(find_places(None, None).task_roots), two_modules=two_modules)
     files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
     document = NewTaskDocument(name=name, path=str(folder), files=files)
     Terminal(as_json=as_json).result(document, "\n".join([f"made {folder} with", *(f"- {file}" for file in files)]))

@@ -22,6 +22,8 @@ _PIPE_COLUMNS = 160
 
 def visible(text: str) -> str:
     """Text in which control, format and surrogate characters are written as escapes; newline and tab stay."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
     return "".join(
         character
         if character in "\n\t" or character.isprintable()

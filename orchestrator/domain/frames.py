@@ -8,6 +8,7 @@ together.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import struct
@@ -21,6 +22,9 @@ PREFIX = struct.Struct(">II")
 MAX_HEAD_BYTES = 1 << 20
 MAX_BODY_BYTES = 64 << 20
 MAX_DEPTH = 16
+_KEPT_HEAD_BYTES = 4096
+_KEPT_HEADS = 64
+"""A talk of many small calls says few different heads again and again; so many of at most that size are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,20 @@ def decode(raw: bytes) -> Frame:
 def decode_head(raw: bytes) -> dict[str, Any]:
     """One strict JSON object: UTF-8, no duplicate keys, finite numbers, no lone surrogates, bounded depth and integers.
 
+    Values inside of it may be shared with later heads of the same bytes, and are not to be changed.
+
     Raises:
         ProtocolError: Anything else.
     """
+    return _parse_head(raw) if len(raw) > _KEPT_HEAD_BYTES else dict(_kept_head(raw))
+
+
+@functools.lru_cache(_KEPT_HEADS)
+def _kept_head(raw: bytes) -> dict[str, Any]:
+    return _parse_head(raw)
+
+
+def _parse_head(raw: bytes) -> dict[str, Any]:
     try:
         text = raw.decode("utf-8")
         if text.count("[") + text.count("{") > MAX_DEPTH:  # hardly any head; the scan costs more than all the rest

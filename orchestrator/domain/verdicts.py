@@ -23,6 +23,22 @@ class Failure:
     """From the task's fixed list, or from our own list for the load check and malformed replies."""
 
 
+AssessedValue = str | int | float | bool | None
+"""A text, a finite number or a truth value; None: it does not apply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """What a task's own code says of one candidate beside its metrics; exactly one of the three is set."""
+
+    values: Mapping[str, AssessedValue] | None = None
+    """What the task declares, by name."""
+    failure: Failure | None = None
+    """Of the candidate."""
+    cut_off: str | None = None
+    """The limit that the task's code met, such as `timeout`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The evaluator's last word on one candidate and one split; exactly one of `metrics` and `failure` is set."""

@@ -15,7 +15,7 @@ from typing import Any
 from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.frames import Frame
 from orchestrator.domain.outcomes import Ending
-from orchestrator.domain.verdicts import Failure
+from orchestrator.domain.verdicts import AssessedValue, Failure
 from orchestrator.errors import EvaluatorError, EvolvariumError, InputError, ProtocolError
 from orchestrator.evaluation.messages import LOAD_CHECK, MALFORMED_REPLY
 from orchestrator.evaluation.tasks import Task
@@ -70,6 +70,25 @@ def metrics(head: Head, task: Task) -> dict[str, float]:
             msg = f"the evaluator of {task.name!r} returns {name} = {value!r:.80}; it must be {wanted}"
             raise EvaluatorError(msg)
     return {name: float(found[name]) for name in task.spec.metrics}
+
+
+def assessment(head: Head, task: Task) -> dict[str, AssessedValue]:
+    """What an `assessed` verdict holds.
+
+    Raises:
+        EvaluatorError: It is not exactly what the task declares, or a value is no text, finite number or truth value.
+    """
+    found = head.get("assessment")
+    declared = set(task.spec.assessment)
+    if not isinstance(found, Mapping) or set(found) != declared:
+        names = sorted(found) if isinstance(found, Mapping) else found
+        msg = f"the evaluator of {task.name!r} assesses {names!r:.200}; `assessment` declares {sorted(declared)}"
+        raise EvaluatorError(msg)
+    for name, value in found.items():
+        if not isinstance(value, str | bool | None) and not _is_finite(value):
+            msg = f"the evaluator of {task.name!r} assesses {name} as {value!r:.80}; it must be a text or a number"
+            raise EvaluatorError(msg)
+    return {name: found[name] for name in task.spec.assessment}
 
 
 def failure(head: Head, payload: FileTree, task: Task) -> Failure:

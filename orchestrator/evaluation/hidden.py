@@ -112,7 +112,8 @@ class SplitStore:
     def _cache_path(self, task: Task, split: str, seed: int, image_digest: str) -> Path:
         parts = [task.name, split, str(seed), files_digest(task.evaluator), image_digest]
         key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-        return private_folder(self._home / "hidden") / f"{task.name}-{split}-{key[:32]}"
+        name = task.name.replace("/", "-")  # of a family's member
+        return private_folder(self._home / "hidden") / f"{name}-{split}-{key[:32]}"
 
 
 def task_files(task: Task, data: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -11,8 +11,8 @@ from orchestrator.domain.candidates import FileTree
 from orchestrator.domain.frames import Frame
 from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.policies import Limits, MountRole, Purpose
-from orchestrator.domain.verdicts import Failure, Verdict
-from orchestrator.errors import EvaluatorError, SandboxError
+from orchestrator.domain.verdicts import Assessment, Failure, Verdict
+from orchestrator.errors import EvaluatorCutOff, EvaluatorError, InputError, SandboxError
 from orchestrator.evaluation import claims
 from orchestrator.evaluation.hidden import SplitStore, files_digest, task_files
 from orchestrator.evaluation.relay import Relay, load
@@ -139,9 +139,38 @@ class EvaluatorHost:
                     self._require_no_limit_met(evaluators)
                 return sheet.verdict(result, outcome)
 
-    def _start(self, program: Mapping[str, int]) -> Frame:
-        functions = self._task.functions()
-        return Frame({"type": "start", "split": self._split, "functions": functions, "program": dict(program)})
+    def assess(self, payload: FileTree, *, run_id: str, attempt_id: str) -> Assessment:
+        """What the task's `assess` says of a candidate; a limit that it meets is no error.
+
+        Raises:
+            InputError: The task declares no assessment, or as `evaluate`.
+            EvolvariumError: Otherwise as `evaluate`.
+        """
+        if not self._task.spec.assessment:
+            msg = f"task {self._task.name!r} has no assessment: its task.yaml declares none under `assessment`"
+            raise InputError(msg)
+        ready = self._prepared(run_id)
+        with open_session(self._sandbox, self._request(Purpose.CANDIDATE, run_id, attempt_id)) as candidate:
+            program = load(candidate, payload, self._task)
+            if isinstance(program, Failure):
+                return Assessment(failure=_seen(program, candidate.finish(program.ending)))
+            with open_session(self._sandbox, self._request(Purpose.EVALUATOR, run_id, attempt_id)) as evaluator:
+                relay = Relay(self._task, evaluator, candidate, self._clock, files=ready.files)
+                try:
+                    said = relay.until_verdict(self._start(program, mode="assess"))
+                except EvaluatorCutOff as cut:
+                    return Assessment(cut_off=cut.ending)
+                if isinstance(said, Failure):
+                    return Assessment(failure=_seen(said, candidate.finish(said.ending)))
+                if said.head.get("status") != "assessed":
+                    return Assessment(failure=claims.failure(said.head, payload, self._task))
+                values = claims.assessment(said.head, self._task)
+                _, ended = finish_both(candidate, Ending.OK, evaluator)  # the candidate may have waited too long
+                return Assessment(values=values) if ended.ending is Ending.OK else Assessment(cut_off=ended.ending)
+
+    def _start(self, program: Mapping[str, int], mode: str = "evaluate") -> Frame:
+        head = {"type": "start", "mode": mode, "split": self._split, "functions": self._task.functions()}
+        return Frame({**head, "program": dict(program)})
 
     def _result(self, frame: Frame, payload: FileTree) -> dict[str, float] | Failure:
         if frame.head.get("status") == "scored":
@@ -199,3 +228,8 @@ class EvaluatorHost:
     def _request(self, purpose: Purpose, run_id: str, attempt_id: str) -> SessionRequest:
         mounts = {MountRole.TASK: self._prepared(run_id).volume} if purpose is Purpose.EVALUATOR else {}
         return task_request(self._sandbox.policy, self._task, purpose, run_id, attempt_id, mounts)
+
+
+def _seen(failure: Failure, outcome: Outcome) -> Failure:
+    """A failure as it is claimed, unless the container ended in another way."""
+    return failure if outcome.ending is failure.ending else Failure(ending=outcome.ending)

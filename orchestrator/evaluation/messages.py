@@ -25,6 +25,8 @@ MALFORMED_REPLY = MappingProxyType({
     "reply-dtype": "a returned value has the wrong dtype",
     "reply-range": "a returned value is out of range",
     "reply-not-finite": "a returned value is not finite",
+    "reply-expression": "a returned expression is malformed",
+    "reply-nodes": "a returned expression has too many nodes",
     "reply-malformed": "the reply is malformed",
 })  # fmt: skip
 """By the reason of an `invalid` verdict."""

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
 from orchestrator.domain.candidates import FileTree
-from orchestrator.domain.frames import MAX_BODY_BYTES, PREFIX, Frame, decode, encode, pack_blobs
+from orchestrator.domain.exchanges import Stop, Wrapping
+from orchestrator.domain.frames import Frame, pack_blobs
 from orchestrator.domain.outcomes import Ending
 from orchestrator.domain.verdicts import Failure
-from orchestrator.errors import EvaluatorError, ProtocolError
+from orchestrator.errors import EvaluatorCutOff, EvaluatorError, ProtocolError
 from orchestrator.evaluation import claims
 from orchestrator.evaluation.messages import MALFORMED_REPLY
 from orchestrator.evaluation.tasks import Task
@@ -19,8 +20,10 @@ NO_RESULT = Failure(ending=Ending.NO_RESULT)
 """The candidate's container ended before anything else was known; what it met is for its session to say."""
 UNEXPECTED = Failure(ending=Ending.INVALID_RESULT, message=MALFORMED_REPLY["reply-malformed"])
 
-MOST_REPLY_HEAD_BYTES = 4096
-"""No answer to a call needs more; heads are what an evaluator parses before it can refuse anything."""
+_LIMITS = frozenset({Ending.TIMEOUT, Ending.MEMORY, Ending.PROCESSES, Ending.OUTPUT_LIMIT, Ending.DISK})
+"""Of an evaluator's container."""
+WRAPPING = Wrapping(question="to-candidate", answer="from-candidate", end="candidate-ended", head_bytes=4096)
+"""No answer to a call needs a longer head."""
 
 
 def load(candidate: Session, payload: FileTree, task: Task) -> dict[str, int] | Failure:
@@ -43,11 +46,7 @@ def load(candidate: Session, payload: FileTree, task: Task) -> dict[str, int] | 
 
 
 class Relay:
-    """Carries frames, one at a time in each direction, each checked for form and size and not for meaning.
-
-    A candidate's frame only ever travels inside the body of a `from-candidate` frame, so nothing it sends can be taken
-    for a verdict.
-    """
+    """Lets an evaluator ask a candidate, frames checked for form and size only, until its verdict."""
 
     def __init__(
         self,
@@ -80,48 +79,34 @@ class Relay:
 
         Raises:
             InputError: The user's files are not what the task's code can read.
-            EvaluatorError: The task's code failed, or its container ended without a verdict.
+            EvaluatorError: The task's code failed, or its container ended without a verdict; `EvaluatorCutOff` where
+                that was by a limit.
             ProtocolError: The evaluator's runner broke the protocol.
             SandboxError: The engine failed.
         """
-        answer = start
-        while True:
-            frame = self._ask_evaluator(answer)
-            if frame.type == "verdict":
-                return frame
-            if frame.type != "to-candidate":
-                raise claims.task_failure(self._task, "failed", frame, reading=self._unread)
-            self._unread = ()
-            self._candidate.send(decode(frame.body))
-            reply = self._candidate.receive()
-            if reply is None:
+        self._evaluator.send(start)
+        went = self._evaluator.exchange(self._candidate, WRAPPING, self._clock)
+        self.evaluator_seconds = went.idle_seconds
+        match went.last:
+            case Stop.ANSWERER_ENDED:
                 return NO_RESULT
-            wrapped = _wrapped(reply)
-            if wrapped is None:
+            case Stop.NOT_CARRIED:
                 return UNEXPECTED
-            answer = wrapped
+            case Stop.ASKER_ENDED:
+                raise self._ended()
+            case frame if frame.type != "verdict":
+                unread = () if went.questions else self._unread
+                raise claims.task_failure(self._task, "failed", frame, reading=unread)
+            case frame if frame.head.get("status") == "ended":
+                return NO_RESULT
+            case frame:
+                return frame
 
-    def _ask_evaluator(self, frame: Frame) -> Frame:
-        began = self._clock()
-        self._evaluator.send(frame)
-        answer = self._evaluator.receive()
-        self.evaluator_seconds += self._clock() - began
-        if answer is None:
-            outcome = self._evaluator.finish(Ending.NO_RESULT)
-            why = f"{outcome.ending.value}, {outcome.detail}"
-            msg = f"the evaluator of {self._task.name!r} ended without a verdict: {why}"
-            raise EvaluatorError(msg)
-        return answer
-
-
-def _wrapped(reply: Frame) -> Frame | None:
-    """A candidate's frame as it travels on, byte for byte; None: it is none that an evaluator is to be sent."""
-    try:
-        inner = encode(reply)
-    except ProtocolError:
-        return None
-    fits = len(inner) - len(reply.body) <= PREFIX.size + MOST_REPLY_HEAD_BYTES and len(inner) <= MAX_BODY_BYTES
-    return Frame({"type": "from-candidate"}, inner) if fits else None
+    def _ended(self) -> EvaluatorError:
+        outcome = self._evaluator.finish(Ending.NO_RESULT)
+        why = f"{outcome.ending.value}, {outcome.detail}"
+        msg = f"the evaluator of {self._task.name!r} ended without a verdict: {why}"
+        return EvaluatorCutOff(msg, outcome.ending.value) if outcome.ending in _LIMITS else EvaluatorError(msg)
 
 
 def _load_failure(frame: Frame | None, payload: FileTree) -> Failure | None:

@@ -15,12 +15,17 @@ from orchestrator.evaluation.task_modules import Module, at, name_of, parsed, ru
 
 ENTRY = "evaluate.py"
 TAKEN_MODULES = frozenset({
-    "channel", "columns", "evaluation", "evaluator_api", "frames", "prctl", "session", "volume",
+    "channel", "columns", "evaluation", "evaluator_api", "expressions", "frames", "prctl", "questions", "session",
+    "volume",
 })  # fmt: skip
 """The evaluator's runner finds its own modules of these names first."""
-_AVAILABLE = sys.stdlib_module_names | TAKEN_MODULES | {"numpy"}
+_AVAILABLE = sys.stdlib_module_names | TAKEN_MODULES | {"mpmath", "numpy", "scipy", "sympy"}
 """What an evaluator can import beside its own modules."""
-_CALLED_WITH = {"evaluate": ("program", "data", "split"), "generate": ("seed", "split")}
+_CALLED_WITH = {
+    "evaluate": ("program", "data", "split"),
+    "generate": ("seed", "split"),
+    "assess": ("program", "data", "split"),
+}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _MISSING_MODULE = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
@@ -60,6 +65,8 @@ def evaluator_problems(files: Mapping[str, bytes], folder: str, fields: Mapping[
     needed = {"evaluate"}
     if any(split.source == "generated" for split in fields.get("splits", {}).values()):
         needed.add("generate")
+    if fields.get("assessment"):
+        needed.add("assess")
     if ENTRY not in files:
         yield f"{folder}/{ENTRY}: does not exist; add it, with the functions {', '.join(sorted(needed))}"
     elif ENTRY in modules:
@@ -187,8 +194,8 @@ def _unknown_imports(module: Module, tops: set[str]) -> Iterator[str]:
             continue
         told.add(top)
         yield (
-            f"{at(module, node)}: imports {top!r}, which its container does not have; NumPy, the standard library and "
-            "the evaluator's own modules are there"
+            f"{at(module, node)}: imports {top!r}, which its container does not have; NumPy, SciPy, SymPy, the "
+            "standard library and the evaluator's own modules are there"
         )
 
 
@@ -222,9 +229,10 @@ def _wrong_call(node: ast.Call, functions: Mapping[str, Any]) -> Iterator[str]:
         yield _undeclared(name, "functions", functions)
         return
     given = [keyword.arg for keyword in node.keywords if keyword.arg not in ("function", "ids")]
-    wanted = [argument.name for argument in functions[name].arguments]
+    wanted = [argument.name for argument in functions[name].arguments if argument.dtype != "symbol"]
     if None not in given and set(given) != set(wanted):  # None stands for **arguments
-        yield f"calls {name!r} with {', '.join(map(str, given)) or 'no arguments'}; it takes {', '.join(wanted)}"
+        taken = ", ".join(wanted) or "none by name"
+        yield f"calls {name!r} with {', '.join(map(str, given)) or 'no arguments'}; it takes {taken}"
 
 
 def _is_foreign(function: ast.expr) -> bool:

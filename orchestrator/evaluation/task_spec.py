@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from orchestrator.domain.candidates import check_path
 from orchestrator.domain.policies import Limits, Policy, Purpose
 from orchestrator.domain.written_settings import Number, WrittenSettings
 from orchestrator.errors import InputError
+from orchestrator.evaluation.task_signatures import NAME, FunctionSpec
 from orchestrator.runtime.complaints import complaint
 
 
@@ -22,26 +32,27 @@ def _safe(path: str) -> str:
 
 
 _IDENTIFIER = r"^[a-z][a-z0-9_]{0,47}$"
+_PACKAGE = r"^[a-z][a-z0-9_]{0,47}(/[A-Za-z][A-Za-z0-9_]{0,47})?$"
 _MESSAGE_ID = r"^[a-z][a-z0-9_-]{0,47}$"
 _LINE = r"^[^\x00-\x1f\x7f]+$"
 PATTERNS = {
     _IDENTIFIER: "must be up to 48 lower-case letters, digits and '_', a letter first",
+    NAME: "must be up to 48 letters, digits and '_', a letter first",
+    _PACKAGE: "must be up to 48 lower-case letters, digits and '_', a letter first",
     _MESSAGE_ID: "must be up to 48 lower-case letters, digits, '_' and '-', a letter first",
     _LINE: "must be one line of text without control characters",
 }
 """What the regular expressions below ask for, in words."""
 Identifier = Annotated[str, Field(pattern=_IDENTIFIER)]
 """A name that may become part of a path, a label or a key."""
+PackageName = Annotated[str, Field(pattern=_PACKAGE)]
+"""Of a task; one of a family begins with the family's name and a slash."""
 MessageId = Annotated[str, Field(pattern=_MESSAGE_ID)]
 """What `Refused` is raised with."""
 Text = Annotated[str, Field(min_length=1, max_length=300, pattern=_LINE)]
 """One line of the task author's words."""
 SafePath = Annotated[str, AfterValidator(_safe)]
 """A relative path inside the package."""
-DType = Literal[
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"
-]  # fmt: skip
-"""Types of the array elements that cross the boundary."""
 
 
 class ProgramSpec(WrittenSettings):
@@ -53,51 +64,6 @@ class ProgramSpec(WrittenSettings):
     """The module that is evaluated, relative to `folder`."""
 
 
-class ArgumentSpec(WrittenSettings):
-    """One argument of a function: a scalar per instance, or an array per instance if `ragged`."""
-
-    name: Identifier
-    dtype: DType
-    ragged: bool = False
-
-
-class ReturnSpec(WrittenSettings):
-    """What a function returns: a scalar per instance, or an array as long as the ragged argument `like`."""
-
-    dtype: DType
-    like: Identifier | None = None
-    finite: bool = True
-    """False: infinities and NaN reach the evaluator, which must then judge them itself."""
-    minimum: Annotated[float | None, Field(allow_inf_nan=False)] = None
-    maximum: Annotated[float | None, Field(allow_inf_nan=False)] = None
-
-    @model_validator(mode="after")
-    def _leaves_something(self) -> Self:
-        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
-            msg = f"`minimum` is {self.minimum:g} and `maximum` is {self.maximum:g}, which no value meets; swap them"
-            raise ValueError(msg)
-        return self
-
-
-class FunctionSpec(WrittenSettings):
-    """A function of the program that the evaluator calls."""
-
-    arguments: Annotated[list[ArgumentSpec], Field(min_length=1, max_length=32)]
-    returns: ReturnSpec
-
-    @model_validator(mode="after")
-    def _names_fit(self) -> Self:
-        names = [argument.name for argument in self.arguments]
-        if len(set(names)) != len(names):
-            msg = f"argument names repeat: {names}; give each its own"
-            raise ValueError(msg)
-        ragged = [argument.name for argument in self.arguments if argument.ragged]
-        if self.returns.like is not None and self.returns.like not in ragged:
-            msg = f"`returns.like` is {self.returns.like!r}; it must be one of the ragged arguments {ragged}"
-            raise ValueError(msg)
-        return self
-
-
 class QualitySpec(WrittenSettings):
     """The figure that people read; selection uses `fitness`."""
 
@@ -105,6 +71,16 @@ class QualitySpec(WrittenSettings):
     direction: Literal["minimize", "maximize"]
     unit: Annotated[str, Field(max_length=20)] = ""
     label: Text
+
+
+class FinalChoiceSpec(WrittenSettings):
+    """How the final candidate is chosen, where it is not the one of the highest fitness (`search/final_choice.py`)."""
+
+    rule: Literal["exact", "paper"]
+    error: Identifier
+    """The metric that is the error, at least 0."""
+    size: Identifier
+    """The metric that is the size."""
 
 
 class FeatureSpec(WrittenSettings):
@@ -132,6 +108,17 @@ class FilesSplit(_Split):
     title: Text
     files: Annotated[dict[SafePath, SafePath], Field(min_length=1, max_length=16)]
     """Name in the evaluator's data folder to place under a data root, for instance `or_library/binpack1.txt`."""
+
+
+class PublicSplit(WrittenSettings):
+    """Files of a generated split that analyses may read; nothing else of the split is shown."""
+
+    split: Identifier
+    files: Annotated[list[SafePath], Field(min_length=1, max_length=16)]
+
+
+def _kind_of_public(value: object) -> str:
+    return "files" if isinstance(value, Mapping | PublicSplit) else "folder"
 
 
 class BudgetSpec(WrittenSettings):
@@ -167,8 +154,8 @@ class TaskSpec(WrittenSettings):
     """A `task.yaml`; paths are relative to its folder."""
 
     version: Literal[1]
-    name: Identifier
-    """Equal to the folder's name."""
+    name: PackageName
+    """Equal to the folder's name; of a member of a family, `family/member`."""
     title: Text
     description: SafePath = "description.md"
     """Shown to models, as it stands."""
@@ -179,17 +166,26 @@ class TaskSpec(WrittenSettings):
     fitness: Identifier
     """The metric that selection maximises."""
     quality: QualitySpec
+    final_choice: FinalChoiceSpec | None = None
+    """null: the final candidate is the one of the highest fitness."""
     features: Annotated[list[FeatureSpec], Field(min_length=1, max_length=4)]
     evaluator: SafePath = "evaluator"
     """Folder of trusted code, with `evaluate.py`."""
-    public: SafePath | None = None
-    """Folder of data that analyses may read in `data/`; null: there are none."""
+    public: (
+        Annotated[
+            Annotated[SafePath, Tag("folder")] | Annotated[PublicSplit, Tag("files")], Discriminator(_kind_of_public)
+        ]
+        | None
+    ) = None
+    """Folder of data that analyses may read in `data/`, or files of a generated split; null: there are none."""
     splits: Annotated[
         dict[Identifier, Annotated[GeneratedSplit | FilesSplit, Field(discriminator="source")]],
         Field(min_length=1, max_length=16),
     ]
     search_split: Identifier = "hidden"
     """The split that commits are scored on."""
+    assessment: Annotated[dict[Identifier, Text], Field(max_length=32)] = Field(default_factory=dict)
+    """Everything that `assess` returns, with its meaning; empty: the evaluator has no `assess`."""
     messages: Annotated[dict[MessageId, Text], Field(max_length=64)] = Field(default_factory=dict)
     """What `Refused(id)` may tell a model, by id."""
     limits: dict[Purpose, dict[str, Number]] = Field(default_factory=dict)
@@ -237,6 +233,11 @@ def inconsistencies(fields: Mapping[str, Any]) -> Iterator[str]:
     splits = fields.get("splits")
     if splits is not None and "search_split" in fields and fields["search_split"] not in splits:
         yield f"`search_split` is {fields['search_split']!r}; declared splits are {list(splits)}"
+    public = fields.get("public")
+    if isinstance(public, PublicSplit) and splits is not None:
+        generated = [name for name, split in splits.items() if split.source == "generated"]
+        if public.split not in generated:
+            yield f"`public.split` is {public.split!r}; it must be one of the generated splits {generated}"
     for purpose, limits in fields.get("limits", {}).items():
         yield from _wrong_limits(f"limits.{purpose.value}", limits)
 
@@ -245,6 +246,8 @@ def _undeclared_metrics(fields: Mapping[str, Any]) -> Iterator[str]:
     used = {} if "fitness" not in fields else {"fitness": fields["fitness"]}
     if "quality" in fields:
         used["quality.metric"] = fields["quality"].metric
+    if fields.get("final_choice") is not None:
+        used |= {f"final_choice.{part}": getattr(fields["final_choice"], part) for part in ("error", "size")}
     used |= {f"features.{index}.metric": feature.metric for index, feature in enumerate(fields.get("features", ()))}
     for field, metric in used.items():
         if metric not in fields["metrics"]:

@@ -18,8 +18,9 @@ from orchestrator.errors import InputError, TaskError
 from orchestrator.evaluation.package_files import Problems, read_files, read_text
 from orchestrator.evaluation.task_code import evaluator_problems, program_problems
 from orchestrator.evaluation.task_document import TASK_FILE, examined
-from orchestrator.evaluation.task_spec import FilesSplit, GeneratedSplit, TaskSpec
-from orchestrator.runtime.strict_yaml import load_yaml, shown
+from orchestrator.evaluation.task_families import FAMILY_FILE, Package, is_family, members, read_package
+from orchestrator.evaluation.task_spec import FilesSplit, GeneratedSplit, PublicSplit, TaskSpec
+from orchestrator.runtime.strict_yaml import shown
 from orchestrator.runtime.user_files import kind_at
 
 T = TypeVar("T")
@@ -38,11 +39,11 @@ class Task:
     evaluator: Mapping[str, bytes]
     """Trusted code by relative path; never shown to a model."""
     public: Mapping[str, bytes]
-    """Public data by relative path; empty when there are none."""
+    """Public data by relative path; empty when there are none, or before `with_public_data` made them."""
 
     @property
     def name(self) -> str:
-        """Of the package and its folder."""
+        """Of the package: its folder's, or `family/member`."""
         return self.spec.name
 
     @property
@@ -60,7 +61,7 @@ class Task:
             entry=self.spec.program.entry,
             fitness=self.spec.fitness,
             features=tuple(feature.metric for feature in self.spec.features),
-            has_public_data=bool(self.public),
+            has_public_data=bool(self.public) or isinstance(self.spec.public, PublicSplit),
         )
 
     def functions(self) -> dict[str, Any]:
@@ -80,12 +81,15 @@ class Task:
 
 
 def find_tasks(roots: Sequence[Path]) -> dict[str, Path]:
-    """Folders under the roots that hold a `task.yaml`, by folder name; earlier roots win."""
+    """Folders under the roots that hold a `task.yaml`, by folder name or as `family/member`; earlier roots win."""
     found: dict[str, Path] = {}
     for root in roots:
         if root.is_dir():
             for file in sorted(root.glob(f"*/{TASK_FILE}")):
                 found.setdefault(file.parent.name, file.parent)
+            for file in sorted(root.glob(f"*/{FAMILY_FILE}")):
+                for name, folder in members(file.parent).items():
+                    found.setdefault(name, folder)
     return found
 
 
@@ -113,6 +117,11 @@ def task_folder(name: str, roots: Sequence[Path]) -> Path:
     if is_folder:
         return here
     known = ", ".join(found) or "none"
+    family = next((folder for folder in (here, *(root / name for root in roots)) if is_family(folder)), None)
+    if family is not None:
+        names = ", ".join(members(family)) or "none so far"
+        msg = f"{name!r} is a family of tasks; name one of its members: {names}; or run all with --all"
+        raise InputError(msg)
     msg = f"no task {name!r}: it is neither a known task ({known}) nor a folder with a {TASK_FILE}"
     raise InputError(msg)
 
@@ -151,22 +160,21 @@ def unused_parts(task: Task) -> list[str]:
 def _read(folder: Path) -> tuple[Task | None, list[str]]:
     """The package, and every problem that can be told without running anything; None: a part of it is missing."""
     try:
-        document = load_yaml(read_text(folder, TASK_FILE).encode(), TASK_FILE)
+        package = read_package(folder)
     except Problems as found:
         return None, found.texts
-    except InputError as error:
-        return None, [str(error)]
-    fields, problems = examined(document)
-    program = fields.get("program")
-    description = _part(problems, fields.get("description"), lambda path: _description(folder, path))
-    initial = _part(problems, None if program is None else program.folder, lambda path: _initial(folder, path))
-    evaluator = _part(problems, fields.get("evaluator"), lambda path: read_files(folder, path))
-    public = _part(problems, fields.get("public"), lambda path: read_files(folder, path)) or {}
-    problems += _misfits(folder, fields, initial, evaluator)
+    fields, problems = examined(package.document)
+    program, public = fields.get("program"), fields.get("public")
+    description = _part(problems, fields.get("description"), lambda path: _description(package, path))
+    initial = _part(problems, None if program is None else program.folder, lambda path: _initial(package, path))
+    evaluator = _part(problems, fields.get("evaluator"), lambda path: _evaluator(package, path))
+    from_folder = public if isinstance(public, str) else None
+    data = _part(problems, from_folder, lambda path: read_files(package.place(path), path)) or {}
+    problems += _misfits(package, fields, initial, evaluator)
     if problems or description is None or initial is None or evaluator is None:
         return None, problems
-    spec = TaskSpec.model_validate(document)
-    task = Task(folder=folder, spec=spec, description=description, initial=initial, evaluator=evaluator, public=public)
+    spec = TaskSpec.model_validate(package.document)
+    task = Task(folder=folder, spec=spec, description=description, initial=initial, evaluator=evaluator, public=data)
     return task, []
 
 
@@ -181,27 +189,37 @@ def _part(problems: list[str], path: str | None, read: Callable[[str], T]) -> T 
         return None
 
 
-def _description(folder: Path, path: str) -> str:
-    text = read_text(folder, path)
+def _description(package: Package, path: str) -> str:
+    text = package.filled(path, read_text(package.place(path), path))
     if not text.strip():
         msg = f"{path}: is empty; write what a model must know to improve the program"
         raise Problems(msg)
     return text
 
 
-def _initial(folder: Path, path: str) -> FileTree:
+def _initial(package: Package, path: str) -> FileTree:
+    files = package.filled_files(path, read_files(package.place(path), path))
     try:
-        return FileTree(read_files(folder, path))
+        return FileTree(files)
     except InputError as error:
         msg = f"{path}/: {error}"
         raise Problems(msg) from error
 
 
+def _evaluator(package: Package, path: str) -> dict[str, bytes]:
+    files = read_files(package.place(path), path)
+    for name in package.added:
+        if name in files:
+            msg = f"{path}/{name}: is made for every member of the family; rename the file"
+            raise Problems(msg)
+    return {**files, **package.added}
+
+
 def _misfits(
-    folder: Path, fields: Mapping[str, Any], initial: FileTree | None, evaluator: Mapping[str, bytes] | None
+    package: Package, fields: Mapping[str, Any], initial: FileTree | None, evaluator: Mapping[str, bytes] | None
 ) -> Iterator[str]:
     """What does not fit together between `task.yaml`, the folder's name and the code."""
-    name = folder.resolve().name
+    name = package.name
     if fields.get("name", name) != name:
         yield f"{TASK_FILE}: `name` is {fields['name']!r}, but the folder is {name!r}; make them equal"
     if initial is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from orchestrator.domain.audit import AuditRecord
+from orchestrator.domain.exchanges import Exchange, Wrapping
 from orchestrator.domain.frames import Frame
 from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.policies import Limits, MountRole, Policy, Purpose
@@ -52,6 +53,24 @@ class Session(Protocol):
         Raises:
             SandboxError: The engine failed.
             Cancelled: `cancel` was called.
+        """
+        ...
+
+    def exchange(self, answerer: Session, wrapping: Wrapping, clock: Callable[[], float]) -> Exchange:
+        """Pass on what this container asks, and what the other one answers, until this one says something else.
+
+        Answers go back in the order in which they come, one for each question; what comes without having been asked for
+        waits for the next question. Several questions may be under way at once.
+
+        Args:
+            answerer: A session of the same sandbox.
+            wrapping: How questions and answers travel.
+            clock: Seconds, monotonic.
+
+        Raises:
+            ProtocolError: This container sent a question that is no frame.
+            SandboxError: The engine failed.
+            Cancelled: `cancel` was called for either of them.
         """
         ...
 

@@ -2,24 +2,27 @@
 
 A reader that stops draining wedges the engine: `kill` and `remove` never return while a container's output is stuck.
 So a thread of its own reads all the time. It pauses for at most `STALL_SECONDS`, when the owner has not taken what is
-there already; and whoever wants to kill closes the channel first, which is always possible. What is kept is bounded
-whatever is sent: one frame or `QUEUE_BYTES`, the printed output's share, and fixed buffers.
+there already, or while it passes a frame on to another container that does not read, which that one's limits end; and
+whoever wants to kill closes the channel first, which is always possible. What is kept is bounded whatever is sent: one
+frame or `QUEUE_BYTES`, the printed output's share, and fixed buffers.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import socket
+import struct
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
-from orchestrator.domain.frames import Frame, decode_head, encode_opening
+from orchestrator.domain.frames import Frame, decode_head
 from orchestrator.domain.policies import Limits
 from orchestrator.errors import ProtocolError, SandboxError
 from orchestrator.runtime.workers import Worker, spawn
+from orchestrator.sandbox.sending import Sender
 from orchestrator.sandbox.streams import STDERR, STDOUT, Demultiplexer, FrameCollector, PrintedOutput, RawFrame
 
 QUEUE_BYTES = 8 << 20
@@ -27,11 +30,23 @@ STALL_SECONDS = 5.0
 TICK_SECONDS = 0.5  # closing wakes whoever waits; this is for a close that is lost
 CLOSE_SECONDS = 10.0
 _RECEIVE_BYTES = 256 << 10
-_SEND_BYTES = 1 << 20
+_TICK = struct.pack("@ll", 0, int(TICK_SECONDS * 1e6))  # struct timeval
+
+
+class Receiver(Protocol):
+    """Takes a channel's frames in the thread that reads them."""
+
+    def take(self, channel: Channel, raw: RawFrame) -> None:
+        """One frame; may wait, but for no longer than until the channel is closed."""
+        ...
+
+    def ended(self, channel: Channel) -> None:
+        """The channel has ended; nothing more will come."""
+        ...
 
 
 class Channel:
-    """The owner's end. `send` and `receive` belong to one thread; `close` and the properties to any."""
+    """The owner's end. `send` and `receive` belong to one thread at a time; `close` and the properties to any."""
 
     def __init__(self, stream: socket.socket, limits: Limits, *, name: str, on_end: Callable[[Channel], None]) -> None:
         """Take over an attached stream and start reading.
@@ -48,15 +63,15 @@ class Channel:
         self._changed = threading.Condition()  # guards the queue and the flags below
         self._queue: deque[RawFrame] = deque()
         self._queued_bytes = 0
+        self._receiver: Receiver | None = None
+        self._wanted: int | None = 0
         self._closing = False
         self._ended = False
         self._ended_by_itself = False
         self._ended_at: float | None = None
         self._violation: str | None = None
         self._excess: str | None = None
-        self._sent_digest = hashlib.sha256()
-        self._sent_bytes = 0
-        self._writing = threading.Lock()  # the descriptor is closed only while nobody writes to it
+        self._sender = Sender(stream, limits.channel_bytes)
         self._printed = PrintedOutput(limits.output_bytes)
         self._frames = FrameCollector(
             head_bytes=limits.frame_head_bytes,
@@ -64,7 +79,9 @@ class Channel:
             reserve=self._reserve,
             deliver=self._deliver,
         )
-        self._stream.settimeout(TICK_SECONDS)
+        self._stream.settimeout(None)  # the kernel's own time limits spare a call of `poll` before each operation
+        for limited in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self._stream.setsockopt(socket.SOL_SOCKET, limited, _TICK)
         self._reader: Worker[None] = spawn(f"channel-{name}", self._read)
 
     @property
@@ -110,7 +127,7 @@ class Channel:
     @property
     def input_digest(self) -> str:
         """`sha256:` and 64 hex digits over all frames sent, in order."""
-        return "sha256:" + self._sent_digest.hexdigest()
+        return self._sender.digest()
 
     @property
     def output_digest(self) -> str:
@@ -127,25 +144,8 @@ class Channel:
         Raises:
             ProtocolError: The frame is no frame.
         """
-        opening = encode_opening(frame)
-        self._sent_bytes += len(opening) + len(frame.body)
-        if self._sent_bytes > self._limits.channel_bytes:
+        if not self._sender.send(frame, lambda: self.has_ended):
             self._exceed(f"was to be sent more than {self._limits.channel_bytes} bytes of frames (channel_bytes)")
-            return
-        with self._writing:
-            for piece in (opening, frame.body):
-                self._sent_digest.update(piece)
-                self._write(piece)
-
-    def _write(self, piece: bytes) -> None:
-        rest = memoryview(piece)
-        while rest and not self.has_ended:
-            try:
-                rest = rest[self._stream.send(rest[:_SEND_BYTES]) :]
-            except TimeoutError:
-                continue
-            except OSError:
-                return  # the other side is gone, which the reader meets too
 
     def receive(self, timeout_seconds: float) -> Frame | None:
         """The next frame; None when the time is up or nothing will come any more (`has_ended`, `violation`, `excess`).
@@ -159,15 +159,48 @@ class Channel:
                 if self.has_ended or remaining <= 0:
                     return None
                 self._changed.wait(remaining)
-            raw = self._queue.popleft()
-            self._queued_bytes -= raw.cost
-            self._changed.notify_all()
+            raw = self._dequeue()
+        return self.decoded(raw)
+
+    def decoded(self, raw: RawFrame) -> Frame | None:
+        """A frame with its head decoded; None: it breaks the framing, and the channel is closed."""
         try:
             return Frame(decode_head(raw.head), raw.body, raw.head)
         except ProtocolError as error:
             self._violation = str(error)
             self.close()
             return None
+
+    def divert(self, receiver: Receiver, *, wanted: int | None) -> None:
+        """Hand frames to `receiver` from now on: those that wait first, `wanted` in all before `want`, None for all."""
+        self._wanted = 0
+        self._receiver = receiver
+        while True:
+            with self._changed:
+                if not self._queue or wanted == 0:
+                    self._wanted = wanted
+                    break
+                raw = self._dequeue()
+                wanted = None if wanted is None else wanted - 1
+            receiver.take(self, raw)
+        if self._ended:
+            receiver.ended(self)
+
+    def want(self) -> None:
+        """Hand over one frame more: the first that waits, or else the next."""
+        with self._changed:
+            if not self._queue or self._closing:
+                self._wanted = None if self._wanted is None else self._wanted + 1
+                return
+            raw = self._dequeue()
+        if self._receiver is not None:
+            self._receiver.take(self, raw)
+
+    def _dequeue(self) -> RawFrame:
+        raw = self._queue.popleft()
+        self._queued_bytes -= raw.cost
+        self._changed.notify_all()
+        return raw
 
     def close(self) -> None:
         """Stop reading and writing, from any thread and without waiting; idempotent."""
@@ -195,7 +228,7 @@ class Channel:
             while not self._closing:
                 try:
                     size = self._stream.recv_into(buffer)
-                except TimeoutError:
+                except BlockingIOError:  # nothing came for a tick
                     continue
                 except OSError:
                     return  # what happened to the container, the session asks the engine
@@ -215,9 +248,10 @@ class Channel:
             self._changed.notify_all()
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)  # wakes a writer, which then lets go of the lock
-        with self._writing:
-            self._stream.close()
+        self._sender.close()
         self._on_end(self)
+        if self._receiver is not None:
+            self._receiver.ended(self)
 
     def _take_channel(self, part: memoryview) -> None:
         if self._closing:
@@ -253,7 +287,13 @@ class Channel:
 
     def _deliver(self, frame: RawFrame) -> None:
         with self._changed:
-            if not self._closing:
+            if self._closing:
+                return
+            if self._wanted == 0 or self._receiver is None:
                 self._queue.append(frame)
                 self._queued_bytes += frame.cost
                 self._changed.notify_all()
+                return
+            if self._wanted is not None:
+                self._wanted -= 1
+        self._receiver.take(self, frame)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from orchestrator.domain.audit import AuditRecord
+from orchestrator.domain.exchanges import Exchange, Wrapping
 from orchestrator.domain.frames import Frame
 from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.errors import Cancelled, EngineUnavailable, EvolvariumError, SandboxError
-from orchestrator.ports import SessionRequest
+from orchestrator.ports import Session, SessionRequest
+from orchestrator.sandbox.carrying import Carrier
 from orchestrator.sandbox.container import Container
 from orchestrator.sandbox.endings import Evidence, classify, foreign_act
 from orchestrator.sandbox.engine import Engine
@@ -75,6 +77,22 @@ class ContainerSession:
             if self._channel.has_ended:
                 return None
             self._watch.check_wall()
+
+    def exchange(self, answerer: Session, wrapping: Wrapping, clock: Callable[[], float]) -> Exchange:
+        """As `ports.Session`."""
+        if not isinstance(answerer, ContainerSession):
+            msg = f"{self._request.attempt_id} cannot exchange with a {type(answerer).__name__}, which is no container"
+            raise SandboxError(msg)
+        both = (self, answerer)
+
+        def check() -> None:
+            for session in both:
+                session._check()
+                session._watch.check_wall()
+
+        for session in both:
+            session._begin()
+        return Carrier(self._channel, answerer._channel, wrapping, clock).carry(check)
 
     def cap_cpu(self, total_seconds: float) -> None:
         """As `ports.Session`."""

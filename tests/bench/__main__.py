@@ -7,6 +7,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,10 +20,11 @@ from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.streams import guard_streams
 from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import EvolvariumError
+from orchestrator.evaluation.tasks import load_task
 from orchestrator.runtime.workers import CancelToken
 from orchestrator.sandbox.engine import Engine
 from tests.bench.analysing import containers_per_minute, first_instruction
-from tests.bench.evaluating import evaluation_ratio
+from tests.bench.evaluating import JOB_SHOP, evaluation_ratio, job_shop_ratio
 from tests.bench.figures import BenchDocument, Figure
 from tests.bench.killing import containers_after_a_kill
 from tests.bench.misusing import deadline_overrun, memory_growth
@@ -67,6 +69,9 @@ def _figures(
         yield memory_growth(bench)  # first, while nothing else has grown this process
         yield first_instruction(bench, samples)
         yield from evaluation_ratio(bench, folder, pairs)
+        shop = folder / JOB_SHOP
+        shop.mkdir()
+        yield job_shop_ratio(replace(bench, task=load_task(places.task(JOB_SHOP))), shop, pairs)
         yield query_in_a_batch(bench, folder, pairs)
         yield containers_per_minute(bench, seconds, len(os.sched_getaffinity(0)))
         yield deadline_overrun(bench)

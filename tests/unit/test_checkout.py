@@ -42,6 +42,7 @@ def test_only_our_own_folders_are_linted(checkout: Path) -> None:
 
 def test_a_new_task_among_ours_passes_the_linter(checkout: Path) -> None:
     new_task(checkout / "tasks", "my_task")
+    new_task(checkout / "tasks", "my_task_of_two", two_modules=True)
     for arguments in (("check",), ("format", "--check")):
         done = _ruff(checkout, *arguments)
         assert done.returncode == 0, done.stdout
@@ -49,4 +50,4 @@ def test_a_new_task_among_ours_passes_the_linter(checkout: Path) -> None:
 
 def test_git_does_not_see_what_the_readme_has_people_make() -> None:
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-    assert {"/my_task/", "/report/", "/verdict.xml", "/winner.py"} <= set(ignored)
+    assert {"/comparison/", "/my_task/", "/report/", "/verdict.xml", "/winner.py"} <= set(ignored)

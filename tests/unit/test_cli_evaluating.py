@@ -13,6 +13,7 @@ from orchestrator.domain.verdicts import Failure, Verdict
 from orchestrator.evaluation.messages import LOAD_CHECK
 from orchestrator.evaluation.new_task import new_task
 from orchestrator.evaluation.tasks import Task, load_task
+from tests.in_process import without_engine
 
 OUTCOME = Outcome(
     ending=Ending.ERROR,
@@ -57,3 +58,15 @@ def test_the_main_file_that_is_missing_in_a_folder_is_named(task: Task, tmp_path
     assert said(task, folder, missing).endswith("error, the program's main file is missing: program.py")
     inside = Failure(ending=Ending.ERROR, file="other.py", line=1, message=LOAD_CHECK["syntax-error"])
     assert "error, other.py:1, the file is not valid Python" in said(task, folder, inside)
+
+
+def test_a_single_file_of_a_program_of_several_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = without_engine(tmp_path / "home", monkeypatch, capsys)
+    package = new_task(tmp_path, "two", two_modules=True)
+    code, _, err = call("evaluate", str(package), str(package / "initial" / "program.py"))
+    assert code == 3, "all that is missing is an engine"
+    assert "have the files model.py, program.py, and" in err
+    assert "is without model.py; if it imports them, give the folder that holds them all" in err
+    assert "is without" not in call("evaluate", str(package), str(package / "initial"))[2]

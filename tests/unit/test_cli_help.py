@@ -44,6 +44,7 @@ def test_arguments_in_usage_lines_have_plain_names() -> None:
     assert usages["evolvarium run"] == "Usage: evolvarium run [OPTIONS] TASK"
     assert usages["evolvarium show"] == "Usage: evolvarium show [OPTIONS] RUN [ID]"
     assert usages["evolvarium report"] == "Usage: evolvarium report [OPTIONS] RUN..."
+    assert usages["evolvarium compare"] == "Usage: evolvarium compare [OPTIONS] RUN..."
     assert usages["evolvarium evaluate"] == "Usage: evolvarium evaluate [OPTIONS] TASK PROGRAM"
     assert usages["evolvarium task new"] == "Usage: evolvarium task new [OPTIONS] NAME"
     assert not [usage for usage in usages.values() if re.search(r"[{}]|\[\[|\.\.\.\.", usage)]

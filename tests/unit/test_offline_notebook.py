@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -18,8 +19,11 @@ from orchestrator.domain.conversation import (
     UserMessage,
 )
 from orchestrator.llm.offline.engine import handoff
-from orchestrator.llm.offline.notebook import Notebook, json_object, read_notebook
+from orchestrator.llm.offline.notebook import Notebook, json_object
+from orchestrator.llm.offline.notebook_reading import read_notebook
+from orchestrator.llm.offline.variation import VariationFamily
 
+Chance = random.Random
 TOOLS = tuple(ToolSpec(name=name, description="", parameters={}) for name in ("write", "commit", "run_analysis"))
 FACTS = {
     "initial": {"id": "initial", "metrics": {"fitness": 0.5}},
@@ -145,3 +149,57 @@ def test_what_is_no_json_object_is_nothing(text: str) -> None:
 def test_malformed_answers_are_survived(text: str) -> None:
     for name in ("commit", "run_analysis", "read", "read_commit", "write", "edit"):
         assert read(*exchange(name, text)).program is not None
+
+
+TWO = "The evaluator calls rule.py, which may import the others; you may change all of them."
+FIRST_OF_TWO = (
+    "The program.\n\nparts.py:\n```python\nx = 1\n```\n\nrule.py:\n```python\nimport parts\n```\n\n"
+    f"Its evaluation:\n\n{json.dumps(FACTS)}"
+)
+
+
+def read_two(*messages: Message, first: str = FIRST_OF_TWO) -> Notebook:
+    return read_notebook(Conversation(system=TWO, messages=(UserMessage(text=first), *messages)), TOOLS)
+
+
+def test_a_program_of_two_modules_is_known_whole_and_called_by_its_entry() -> None:
+    notebook = read_two(
+        *exchange("write", "{}", file="parts.py", content="x = 2\n"),
+        *exchange("write", "{}", file="analysis.py", content="import rule\n"),
+        *exchange("commit", answer(), description="d"),
+        *exchange(
+            "read_commit", "parts.py:\n```python\nx = 3\n```\n\nrule.py:\n```python\nimport parts\n```", id="i0-c09"
+        ),
+    )
+    assert notebook.entry == "rule.py"
+    assert notebook.initial_program == notebook.program == "import parts\n"
+    assert notebook.trees == {
+        "initial": {"parts.py": "x = 1\n", "rule.py": "import parts\n"},
+        "i2-c01": {"parts.py": "x = 2\n", "rule.py": "import parts\n"},
+        "i0-c09": {"parts.py": "x = 3\n", "rule.py": "import parts\n"},
+    }
+    assert notebook.best_id == "i2-c01"
+
+
+def test_a_handoff_carries_all_modules() -> None:
+    before = read_two(
+        *exchange("write", "{}", file="parts.py", content="x = 2\n"), *exchange("commit", answer(), description="d")
+    )
+    program = "parts.py:\n```python\nx = 5\n```\n\nrule.py:\n```python\nimport parts\n```"
+    after = read_two(first=f"{handoff(before)}\n\n{program}\n\n{json.dumps({'island': 2, 'islands': 3})}")
+    assert after.trees["i2-c01"] == before.trees["i2-c01"]
+    assert after.best == before.best
+    assert after.tree["parts.py"] == "x = 5\n"
+
+
+def test_what_shows_no_modules_is_no_program_to_start_from() -> None:
+    notebook = read_two(
+        *exchange("read_commit", "nothing in fences", id="i0-c09"),
+        *exchange("commit", answer(commit="i0-c09", metrics={"fitness": 0.9}), description="d"),
+    )
+    step = VariationFamily().next_step(notebook, Chance(1))
+    assert {arguments["file"] for name, arguments in step.calls if name == "write"} <= {
+        "parts.py",
+        "rule.py",
+        "analysis.py",
+    }

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.llm.offline.variation import replaceable, vary
+from orchestrator.llm.offline.variation import replaceable, vary, vary_tree
 
 Chance = random.Random
 PROGRAM = '''"""Score 3 things, by weight 0.5."""
@@ -80,3 +80,38 @@ def test_any_text_is_varied_without_harm_and_in_little_time(text: str) -> None:
 def test_places_are_where_they_say(text: str, seed: int) -> None:
     assert all(text[place.start : place.end] == place.text for place in replaceable(text))
     assert vary(text, Chance(seed), known=set())[0] != text
+
+
+TREE = {"notes.md": "7 things, 8 words\n", "program.py": PROGRAM, "tables.py": "TABLE = (3, 5.5, 8)\n"}
+
+
+@given(st.integers(0, 2**32))
+def test_any_module_of_a_program_may_vary_and_other_files_never(seed: int) -> None:
+    varied, changes = vary_tree(TREE, "program.py", Chance(seed), known=[TREE])
+    changed = {file for file in TREE if varied[file] != TREE[file]}
+    assert list(varied) == list(TREE)
+    assert changed
+    assert changed <= {"program.py", "tables.py"}
+    assert all(f"in {file}" in changes for file in changed)
+    for file in changed:
+        compile(varied[file], file, "exec")
+
+
+def test_every_module_gets_its_turn() -> None:
+    varied = [vary_tree(TREE, "program.py", Chance(seed), known=[])[0] for seed in range(60)]
+    assert {file for tree in varied for file in TREE if tree[file] != TREE[file]} == {"program.py", "tables.py"}
+
+
+def test_numbers_vary_more_often_than_what_holds_a_program_together() -> None:
+    changes = ", ".join(vary("y = a * 2.5 + b * 1.5 - c / 3.5\n", Chance(seed), known=set())[1] for seed in range(300))
+    numbers, operators = (sum(f"{token} becomes" in change for change in changes.split(", ") for token in tokens)
+                          for tokens in (("2.5", "1.5", "3.5"), ("*", "+", "-", "/")))  # fmt: skip
+    assert numbers > operators
+
+
+def test_a_program_without_anything_to_vary_gets_a_comment_in_its_entry_module() -> None:
+    tree = {"a.py": "x = y\n", "z.py": "import a\n"}
+    varied, changes = vary_tree(tree, "z.py", Chance(1), known=[])
+    assert varied["a.py"] == tree["a.py"]
+    assert varied["z.py"].startswith("import a\n\n# variation ")
+    assert changes == "nothing but a comment"

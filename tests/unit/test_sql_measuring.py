@@ -22,11 +22,11 @@ from orchestrator.bootstrap.sql.outcomes import Method
 from orchestrator.bootstrap.sql.results import read_bench
 from orchestrator.bootstrap.sql.running import END_KEY, Opened, Watch, start
 from orchestrator.cli.documents import RunsDocument
+from orchestrator.cli.run_entries import run_entry, runs_rows
 from orchestrator.cli.sql_bench_parts import bench_end_parts, headline
 from orchestrator.cli.sql_endings import explained
 from orchestrator.cli.sql_progress import BENCH, ProgressLines
 from orchestrator.cli.sql_summaries import bench_document
-from orchestrator.cli.summaries import run_entry, runs_rows
 from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.domain.budgets import Budget
 from orchestrator.domain.data_access import DataRule

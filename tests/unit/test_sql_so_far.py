@@ -24,12 +24,12 @@ from orchestrator.bootstrap.sql.sweep import SweepBegun, measure
 from orchestrator.bootstrap.sql.sweep_header import read_sweep_header
 from orchestrator.bootstrap.sql.sweep_results import read_sweep
 from orchestrator.cli.documents import RunsDocument
+from orchestrator.cli.run_entries import run_entry, runs_rows
 from orchestrator.cli.sql_progress import SWEEP, ProgressLines
 from orchestrator.cli.sql_summaries import bench_entry
 from orchestrator.cli.sql_sweep_documents import SqlSweepDocument, SqlSweepPoint
 from orchestrator.cli.sql_sweep_summaries import sweep_document
 from orchestrator.cli.sql_sweep_tables import headline, variant_rows
-from orchestrator.cli.summaries import run_entry, runs_rows
 from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import BudgetExhausted, ModelError
 from orchestrator.runtime.workers import CancelToken

@@ -70,6 +70,14 @@ def test_a_new_task_is_well_formed_and_named_as_asked(package: Path) -> None:
     assert ast.parse(task.evaluator["evaluate.py"])
 
 
+def test_a_new_task_may_have_a_program_of_two_modules(tmp_path: Path) -> None:
+    task = load_task(new_task(tmp_path, "two", two_modules=True))
+    assert (set(task.initial), task.spec.program.entry) == ({"program.py", "model.py"}, "program.py")
+    assert b"from model import" in task.initial["program.py"]
+    assert "these two files" in task.description
+    assert "these two files" not in load_task(new_task(tmp_path, "one")).description
+
+
 def test_a_new_task_overwrites_nothing(package: Path) -> None:
     before = (package / "task.yaml").read_bytes()
     with pytest.raises(InputError, match="exists already"):

@@ -11,7 +11,8 @@ from typing import Any
 
 from orchestrator.domain.conversation import AssistantMessage, Conversation, ToolCall, ToolSpec, UserMessage
 from orchestrator.llm.offline.families import Family, Step
-from orchestrator.llm.offline.notebook import HANDOFF_MARK, Notebook, read_notebook
+from orchestrator.llm.offline.notebook import HANDOFF_MARK, Notebook
+from orchestrator.llm.offline.notebook_reading import read_notebook
 from orchestrator.llm.offline.placement import PlacementFamily
 from orchestrator.llm.offline.variation import VariationFamily
 
@@ -51,13 +52,16 @@ def handoff(notebook: Notebook) -> str:
         analysis for analysis in [*notebook.earlier_analyses, *notebook.analyses] if analysis.result() is not None
     ]
     failed = sum(made.fitness is None for made in notebook.commits)
+    carried = _carried(notebook)
+    trees = {id_: notebook.trees[id_] for id_ in carried if len(notebook.trees[id_]) > 1}
     figures: dict[str, Any] = {
         "island": notebook.island,
         "islands": notebook.islands,
         "initial_fitness": notebook.initial_fitness,
         "initial_program": notebook.initial_program,
-        "scores": {id_: notebook.scores[id_] for id_ in _carried(notebook)},
-        "programs": {id_: notebook.programs[id_] for id_ in _carried(notebook)},
+        "scores": {id_: notebook.scores[id_] for id_ in carried},
+        "programs": {id_: notebook.programs[id_] for id_ in carried if id_ not in trees},
+        **({"trees": trees} if trees else {}),
         **_family(notebook).figures(notebook),
     }
     fitness = "none" if best is None else f"{best[1]:.6f}"

@@ -7,9 +7,11 @@ and cannot overflow a stack.
 from __future__ import annotations
 
 import io
+import json
 import keyword
 import random
 import tokenize
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,8 @@ from orchestrator.llm.offline.notebook import Notebook
 
 _MAX_CHARACTERS = 50_000
 _ATTEMPTS = 4
+_ONLY = "program.py"
+_NUMBERS_WEIGHT = 4.0
 _SWAPS = {
     "+": ("-", "*"),
     "-": ("+", "*"),
@@ -33,6 +37,7 @@ _LOAD_CHECK = """\
 
 import {module}
 
+SETTINGS = {settings}
 names = sorted(name for name, value in vars({module}).items() if callable(value) and not name.startswith("_"))
 print("it defines " + ", ".join(names))
 print('result: {{"loads": 1}}')
@@ -58,42 +63,74 @@ class VariationFamily:
     def next_step(self, notebook: Notebook, chance: random.Random) -> Step:
         """Vary the best program known; with analyses, see that it loads before committing it."""
         last = notebook.analyses[-1] if notebook.analyses else None
-        if last is not None and last.program == notebook.program and last.ending == "ok" and last.result() is not None:
-            return Step(text="It loads. I commit it.", calls=(commit("A variation of the best program known"),))
-        best = notebook.best
-        base = notebook.program if best is None else best[0]
-        program, changes = vary(base, chance, known=set(notebook.programs.values()))
+        if last is not None and last.tree == notebook.tree and last.ending == "ok" and last.result() is not None:
+            return Step(text="It loads. I commit it.", calls=(commit(f"Variation: {last.setting('changes')}"),))
+        best = notebook.trees.get(notebook.best_id or "", {})
+        base = best if notebook.entry in best else {notebook.entry: "", **notebook.tree}
+        known = [*notebook.trees.values(), *(analysis.tree for analysis in notebook.analyses)]
+        tree, changes = vary_tree(base, notebook.entry, chance, known=known)
         text = f"I vary the best program known: {changes}."
-        if not notebook.can_analyse or len(notebook.analyses) >= _ATTEMPTS:
-            calls = (write(notebook.entry, program), commit(f"Variation: {changes}"))
-            return Step(text=text, calls=calls)
-        script = _LOAD_CHECK.format(module=notebook.entry.removesuffix(".py").replace("/", "."))
-        return Step(
-            text=text,
-            calls=(write(notebook.entry, program), *rewrite_script(notebook, script), ("run_analysis", {})),
+        writes = tuple(
+            write(file, content)
+            for file, content in tree.items()
+            if content != base[file] or content != notebook.files.get(file)
         )
+        if not notebook.can_analyse or len(notebook.analyses) >= _ATTEMPTS:
+            return Step(text=text, calls=(*writes, commit(f"Variation: {changes}")))
+        script = _LOAD_CHECK.format(
+            module=notebook.entry.removesuffix(".py").replace("/", "."), settings=json.dumps({"changes": changes})
+        )
+        return Step(text=text, calls=(*writes, *rewrite_script(notebook, script), ("run_analysis", {})))
 
     def figures(self, notebook: Notebook) -> dict[str, Any]:  # noqa: ARG002 - it keeps none
         """Nothing: the archive says it all."""
         return {}
 
 
-def vary(program: str, chance: random.Random, *, known: set[str]) -> tuple[str, str]:
-    """A program with one to three tokens replaced, and what was replaced, in words.
+def vary(program: str, chance: random.Random, *, known: Collection[str]) -> tuple[str, str]:
+    """A program of one module, varied as by `vary_tree`."""
+    tree, changes = vary_tree({_ONLY: program}, _ONLY, chance, known=[{_ONLY: text} for text in known])
+    return tree[_ONLY], changes
 
-    A program without a token to replace, or whose variations are all known, comes back with a comment added.
+
+def vary_tree(
+    tree: Mapping[str, str], entry: str, chance: random.Random, *, known: Collection[Mapping[str, str]]
+) -> tuple[dict[str, str], str]:
+    """A program with one to three tokens replaced in any of its modules, and what was replaced, in words.
+
+    A program without a token to replace, or whose variations are all known, comes back with a comment added to its
+    entry module.
+
+    Args:
+        tree: Text by file; only Python modules are varied.
+        entry: One of them.
+        chance: All randomness.
+        known: Programs that are of no use any more.
     """
-    places = replaceable(program)
+    places = [(file, place) for file, text in tree.items() if file.endswith(".py") for place in replaceable(text)]
     for _ in range(20):
-        chosen = sorted(chance.sample(places, k=min(len(places), chance.choice((1, 1, 2, 3)))), key=lambda p: -p.start)
-        varied, changes = program, []
-        for place in chosen:
+        count = min(len(places), chance.choice((1, 1, 2, 3)))
+        chosen = sorted(_sample(places, count, chance), key=lambda found: (found[0], -found[1].start))
+        varied, changes = dict(tree), []
+        for file, place in chosen:
             new = _replacement(place.text, chance)
-            varied = varied[: place.start] + new + varied[place.end :]
-            changes.append(f"{place.text} becomes {new}")
-        if chosen and varied != program and varied not in known:
+            varied[file] = varied[file][: place.start] + new + varied[file][place.end :]
+            where = f" in {file}" if len(tree) > 1 else ""
+            changes.append(f"{place.text} becomes {new}{where}")
+        if chosen and varied != tree and varied not in known:
             return varied, ", ".join(reversed(changes))
-    return f"{program.rstrip()}\n\n# variation {chance.getrandbits(32):08x}\n", "nothing but a comment"
+    comment = f"{tree[entry].rstrip()}\n\n# variation {chance.getrandbits(32):08x}\n"
+    return {**tree, entry: comment}, "nothing but a comment"
+
+
+def _sample(places: list[tuple[str, Place]], count: int, chance: random.Random) -> list[tuple[str, Place]]:
+    """Different places, numbers more often than operators, most of which hold a program together.
+
+    Weighted sampling without replacement (Efraimidis & Spirakis 2006).
+    """
+    weights = [1.0 if place.text in _SWAPS else _NUMBERS_WEIGHT for _, place in places]
+    keys = [chance.random() ** (1 / weight) for weight in weights]
+    return [places[position] for position in sorted(range(len(places)), key=lambda at: -keys[at])[:count]]
 
 
 def replaceable(program: str) -> list[Place]:

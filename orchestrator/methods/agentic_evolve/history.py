@@ -55,7 +55,16 @@ class Answered:
     reply: Reply
 
 
-Step = Entry | Shown | Answered
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysed:
+    """One analysis of an island."""
+
+    island: int
+    cpu_seconds: float | None
+    """Of its container; None: the runtime does not account for it."""
+
+
+Step = Entry | Shown | Answered | Analysed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +98,8 @@ class History:
     initial: Entry | None
     """None: the run was cut off before it was evaluated."""
     steps: Sequence[Step]
-    """Commits, migrations and replies in the order in which they were recorded; it depends on timing between islands,
-    but not within one."""
+    """Commits, migrations, replies and analyses in the order in which they were recorded; it depends on timing between
+    islands, but not within one."""
     consumption: Mapping[int, Consumption]
     """By island."""
     stops: Mapping[int, str]
@@ -253,8 +262,8 @@ def _step(island: int, kind: str, name: str, record: Mapping[str, Any], journal:
             reply = reply_in(key_of(island, kind, name), record)
             return None if reply is None else Answered(island=island, number=int(name), reply=reply)
         case "analysis":
-            from_record(AnalysisResult, record["result"])
-            return None
+            result = from_record(AnalysisResult, record["result"])
+            return Analysed(island=island, cpu_seconds=result.outcome.cpu_seconds)
         case _:
             return None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.domain.conversation import Usage
 from orchestrator.methods.agentic_evolve.entries import INITIAL, Entry
-from orchestrator.methods.agentic_evolve.history import Answered, History, Shown, best_of
+from orchestrator.methods.agentic_evolve.history import Analysed, Answered, History, Shown, best_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,8 @@ class BestSoFar:
     """Paid ones of commits; 0 is the initial program."""
     usage: Usage
     """Of all replies until then."""
+    cpu_seconds: float | None
+    """Of the containers of all programs and analyses until then, the initial program's among them; None: unknown."""
     best: Entry | None
     """The first of highest fitness until then; None: nothing has a score yet."""
 
@@ -27,14 +29,22 @@ def best_so_far(history: History) -> list[BestSoFar]:
     if history.initial is None:
         return []
     usage, best = Usage(), best_of([history.initial], history.fitness)
-    points = [BestSoFar(evaluations=0, usage=usage, best=best)]
+    cpu = history.initial.verdict.outcome.cpu_seconds
+    points = [BestSoFar(evaluations=0, usage=usage, cpu_seconds=cpu, best=best)]
     for step in history.steps:
         if isinstance(step, Answered):
             usage += step.reply.usage
+        elif isinstance(step, Analysed):
+            cpu = _sum(cpu, step.cpu_seconds)
         elif isinstance(step, Entry) and step.duplicate_of is None:
+            cpu = _sum(cpu, step.verdict.outcome.cpu_seconds)
             best = best_of([step] if best is None else [best, step], history.fitness)
-            points.append(BestSoFar(evaluations=len(points), usage=usage, best=best))
+            points.append(BestSoFar(evaluations=len(points), usage=usage, cpu_seconds=cpu, best=best))
     return points
+
+
+def _sum(total: float | None, more: float | None) -> float | None:
+    return None if total is None or more is None else total + more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,8 +64,19 @@ def system_prompt(settings: Settings, task: TaskView) -> str:
         islands=settings.islands,
         files=", ".join(task.initial),
         module=PurePosixPath(task.entry).stem,
-        entry=task.entry,
+        several=_several(task),
+        restore=f"write it to {task.entry}" if len(task.initial) == 1 else "write each of its files",
         analyses=settings.analyses_per_commit,
+    )
+
+
+def _several(task: TaskView) -> str:
+    """How the files of a program belong together; nothing to say where there is one."""
+    if len(task.initial) == 1:
+        return ""
+    return (
+        f" The evaluator calls {task.entry}, which may import the others; you may change all of them, and add or "
+        "remove none. A commit is the same as an earlier one only if every file is."
     )
 
 

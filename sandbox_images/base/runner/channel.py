@@ -22,6 +22,7 @@ EXIT_IDLE = 75
 EXIT_PROTOCOL = 76
 """Exit code of a runner that was sent something it does not understand (EX_PROTOCOL)."""
 _CHUNK = 1 << 20
+_USUAL = 1 << 16  # what a pipe holds
 
 
 class ChannelClosed(Exception):
@@ -46,6 +47,9 @@ class Channel:
         """
         self.reading = reading
         self.writing = writing
+        self._ahead = b""
+        self._at = 0
+        self._more: list[bytes] = []
         self._deadline = None if idle_seconds is None else time.monotonic() + idle_seconds
 
     @classmethod
@@ -66,8 +70,16 @@ class Channel:
             ProtocolError: The frame is over the absolute limits.
             ChannelClosed: Nobody reads any more.
         """
+        self.write(encode(Frame(head, body)))
+
+    def write(self, frame: bytes) -> None:
+        """Send an encoded frame whole.
+
+        Raises:
+            ChannelClosed: Nobody reads any more.
+        """
         try:
-            write_all(self.writing, encode(Frame(head, body)))
+            write_all(self.writing, frame)
         except BrokenPipeError as error:
             raise ChannelClosed(0) from error
 
@@ -79,13 +91,48 @@ class Channel:
             ChannelClosed: The channel ended between two frames, or the idle deadline passed.
         """
         self._wait_for_the_first()
-        prefix = read_exactly(self.reading, PREFIX.size, may_end=True)
-        if not prefix:
+        if not self._read_up_to(PREFIX.size, may_end=True):
             raise ChannelClosed(0)
-        head_bytes, body_bytes = PREFIX.unpack(prefix)
+        head_bytes, body_bytes = PREFIX.unpack_from(self._ahead, self._at)
         check_sizes(head_bytes, body_bytes)
-        head = decode_head(read_exactly(self.reading, head_bytes))
-        return Frame(head, read_exactly(self.reading, body_bytes))
+        self._read_up_to(PREFIX.size + head_bytes + body_bytes)
+        start = self._at + PREFIX.size
+        body = start + head_bytes
+        self._at = body + body_bytes
+        frame = Frame(decode_head(self._ahead[start:body]), self._ahead[body : self._at])
+        if self._at == len(self._ahead):
+            self._ahead, self._at = b"", 0  # or the next read would copy what is done with
+        return frame
+
+    def _read_up_to(self, size: int, *, may_end: bool = False) -> bool:
+        """Whether `size` bytes lie ahead now; only where the channel `may_end` do they not."""
+        missing = size - (len(self._ahead) - self._at) - sum(map(len, self._more))
+        if missing <= 0 and not self._more:
+            return True
+        parts = [self._ahead[self._at :], *self._more] if self._at < len(self._ahead) else self._more
+        self._more = []
+        while missing > 0:
+            part = os.read(self.reading, min(max(missing, _USUAL), _CHUNK))
+            if not part:
+                if may_end and not parts:
+                    return False
+                msg = f"the channel ended {missing} bytes before the end of a frame"
+                raise ProtocolError(msg)
+            parts.append(part)
+            missing -= len(part)
+        self._ahead, self._at = parts[0] if len(parts) == 1 else b"".join(parts), 0
+        return True
+
+    def read_ahead(self) -> None:
+        """Take what has come and keep it for `receive`; there must be something.
+
+        Raises:
+            ChannelClosed: The channel ended instead.
+        """
+        part = os.read(self.reading, _CHUNK)
+        if not part:
+            raise ChannelClosed(0)
+        self._more.append(part)
 
     def expect(self, *types: str) -> Frame:
         """The next frame, which must be one of these types.
@@ -120,37 +167,12 @@ def write_all(descriptor: int, data: bytes) -> None:
     Raises:
         OSError: The descriptor does not take it.
     """
-    written = os.write(descriptor, data)
-    if written == len(data):
-        return
-    rest = memoryview(data)[written:]
+    rest = memoryview(data)
     while rest:
-        rest = rest[os.write(descriptor, rest[:_CHUNK]) :]
-
-
-def read_exactly(descriptor: int, size: int, *, may_end: bool = False) -> bytes:
-    """Read `size` bytes.
-
-    Args:
-        descriptor: Where from.
-        size: Bytes, not negative.
-        may_end: Return b"" when the end comes before the first byte.
-
-    Raises:
-        ProtocolError: The end came too early.
-    """
-    parts: list[bytes] = []
-    missing = size
-    while missing:
-        part = os.read(descriptor, min(missing, _CHUNK))
-        if not part:
-            if may_end and not parts:
-                return b""
-            msg = f"the channel ended {missing} bytes before the end of a frame"
-            raise ProtocolError(msg)
-        parts.append(part)
-        missing -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        try:
+            rest = rest[os.write(descriptor, rest[:_CHUNK]) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])
 
 
 def complain(text: str) -> None:

@@ -7,21 +7,44 @@ per instance, followed by the elements of all instances, one after the other. No
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
+from expressions import NODE
 from frames import ProtocolError
 from numpy.typing import NDArray
 
-DTYPES: Mapping[str, np.dtype[Any]] = {
-    name: np.dtype(name).newbyteorder("<")
-    for name in (
-        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
-    )
-}  # fmt: skip
+EXPRESSION, SYMBOLIC = "expression", "symbol"
+"""What a reply may be, and what an argument may be, beside numbers; a symbol is no data and does not travel."""
+NUMBERS = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+)  # fmt: skip
+DTYPES: Mapping[str, np.dtype[Any]] = {**{name: np.dtype(name).newbyteorder("<") for name in NUMBERS}, EXPRESSION: NODE}
+"""Elements of columns; those of expressions are nodes, as many to an instance as its tree has."""
 LENGTH = np.dtype("<u4")
+MAX_SYMBOLS = 1 << 10
+"""Of a function, elements of sequences included; a node holds the number in 16 bits."""
+
+
+class _Latest:
+    """The lengths that were looked at last: the columns of a call mostly share theirs."""
+
+    def __init__(self) -> None:
+        self._known: tuple[bytes, np.dtype[Any], int] = (b"", LENGTH, 0)
+
+    def total(self, lengths: NDArray[Any]) -> int:
+        """Their sum; -1: one of them is negative."""
+        content = lengths.tobytes()
+        known, dtype, total = self._known
+        if content != known or lengths.dtype != dtype:
+            total = int(lengths.sum()) if not lengths.size or lengths.min() >= 0 else -1
+            self._known = (content, lengths.dtype, total)
+        return total
+
+
+_LATEST = _Latest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +66,7 @@ class Ragged:
         if values.ndim != 1 or lengths.ndim != 1 or (lengths.size and lengths.dtype.kind not in "iu"):
             msg = f"a ragged column needs 1-D values and 1-D integer lengths, got {values.ndim}-D and {lengths.ndim}-D"
             raise ValueError(msg)
-        if (lengths.size and lengths.min() < 0) or int(lengths.sum()) != values.size:
+        if _LATEST.total(lengths) != values.size:
             msg = f"lengths that add up to {int(lengths.sum())} do not partition {values.size} values"
             raise ValueError(msg)
         object.__setattr__(self, "values", values)
@@ -72,11 +95,22 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolArgument:
+    """An argument of the dtype `symbol`: a symbol, or a sequence of them."""
+
+    position: int
+    """Among all arguments."""
+    length: int | None
+    """Of the sequence; None: a symbol by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
     """A function of the program, as `task.yaml` declares it."""
 
     name: str
     arguments: tuple[Column, ...]
+    """Those that are data, in order."""
     returns: Column
     like: int | None
     """Index of the ragged argument whose lengths the reply has; None: one scalar per instance."""
@@ -84,10 +118,21 @@ class Signature:
     """Whether a reply with an infinity or NaN is invalid."""
     minimum: float = -math.inf
     maximum: float = math.inf
+    symbols: tuple[SymbolArgument, ...] = ()
+    """The other arguments, in order."""
+    maximum_nodes: int = 0
+    """That an expression may count."""
+
+    @property
+    def symbol_count(self) -> int:
+        """How many symbols there are; they are numbered in order, each element of a sequence by itself."""
+        return sum(1 if symbol.length is None else symbol.length for symbol in self.symbols)
 
     @classmethod
     def parse(cls, name: str, declared: object) -> Self:
         """Read `{arguments: [{name, dtype, ragged}], returns: {dtype, like, finite, minimum, maximum}}`.
+
+        An argument of dtype `symbol` may have a `length`; a reply of dtype `expression` has `maximum_nodes`.
 
         Raises:
             ProtocolError: It is not of this form.
@@ -103,8 +148,11 @@ class Signature:
         arguments = tuple(
             Column(name=str(one["name"]), dtype=_known(one["dtype"]), ragged=bool(one.get("ragged", False)))
             for one in declared["arguments"]
+            if one["dtype"] != SYMBOLIC
         )
+        symbols = tuple(_symbols(declared["arguments"]))
         returns = declared["returns"]
+        is_expression = returns["dtype"] == EXPRESSION
         like = returns.get("like")
         if like is not None:
             like = [column.name for column in arguments if column.ragged].index(like)
@@ -112,11 +160,17 @@ class Signature:
         return cls(
             name=name,
             arguments=arguments,
-            returns=Column(name="returns", dtype=_known(returns["dtype"]), ragged=like is not None),
+            returns=Column(
+                name="returns",
+                dtype=EXPRESSION if is_expression else _known(returns["dtype"]),
+                ragged=is_expression or like is not None,
+            ),
             like=like,
             finite=bool(returns.get("finite", True)),
             minimum=_bound(returns.get("minimum"), -math.inf),
             maximum=_bound(returns.get("maximum"), math.inf),
+            symbols=symbols,
+            maximum_nodes=_natural(returns["maximum_nodes"]) if is_expression else 0,
         )
 
 
@@ -159,8 +213,12 @@ def pack(columns: Sequence[Column], count: int, values: Sequence[Values]) -> tup
             parts.append(per_instance.astype(LENGTH))
         casting: Literal["same_kind", "unsafe"] = "same_kind" if elements.size else "unsafe"  # [] has no dtype yet
         parts.append(elements.astype(DTYPES[column.dtype], casting=casting, copy=False))
-    table = [{"name": column.name, "dtype": column.dtype, "ragged": column.ragged} for column in columns]
-    return table, b"".join([np.ascontiguousarray(part).data for part in parts])
+    return table_of(columns), b"".join([np.ascontiguousarray(part).data for part in parts])
+
+
+def table_of(columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """What the head of a frame says of these columns."""
+    return [{"name": column.name, "dtype": column.dtype, "ragged": column.ragged} for column in columns]
 
 
 def unpack(columns: Sequence[Column], count: int, table: object, body: bytes) -> list[Values]:
@@ -175,9 +233,7 @@ def unpack(columns: Sequence[Column], count: int, table: object, body: bytes) ->
     Raises:
         ProtocolError: The table declares anything else, or does not cover the body exactly.
     """
-    if not isinstance(table, list) or table != [
-        {"name": column.name, "dtype": column.dtype, "ragged": column.ragged} for column in columns
-    ]:
+    if not isinstance(table, list) or table != table_of(columns):
         msg = "the column table is not the declared one"
         raise ProtocolError(msg)
     offset = 0
@@ -208,9 +264,28 @@ def _take(body: bytes, dtype: np.dtype[Any], count: int, offset: int) -> tuple[N
     return elements, end
 
 
+def _symbols(declared: Sequence[Mapping[str, Any]]) -> Iterator[SymbolArgument]:
+    count = 0
+    for position, one in enumerate(declared):
+        if one["dtype"] == SYMBOLIC:
+            length = one.get("length")
+            count += 1 if length is None else _natural(length)
+            if count > MAX_SYMBOLS:
+                msg = f"more than {MAX_SYMBOLS} symbols"
+                raise ValueError(msg)
+            yield SymbolArgument(position=position, length=length)
+
+
+def _natural(value: object) -> int:
+    if type(value) is not int or value < 1:
+        msg = f"{value!r} is not a number from 1 on"
+        raise TypeError(msg)
+    return value
+
+
 def _known(dtype: object) -> str:
-    if not isinstance(dtype, str) or dtype not in DTYPES:
-        msg = f"dtype {dtype!r} is not one of {', '.join(DTYPES)}"
+    if not isinstance(dtype, str) or dtype not in NUMBERS:
+        msg = f"dtype {dtype!r} is not one of {', '.join(NUMBERS)}"
         raise ValueError(msg)
     return dtype
 

@@ -7,6 +7,7 @@ side in the images; a contract test holds it together with the orchestrator's, b
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import struct
@@ -18,6 +19,9 @@ PREFIX = struct.Struct(">II")
 MAX_HEAD_BYTES = 1 << 20
 MAX_BODY_BYTES = 64 << 20
 MAX_DEPTH = 16
+_KEPT_HEAD_BYTES = 4096
+_KEPT_HEADS = 64
+"""A talk of many small calls says few different heads again and again; so many of at most that size are remembered."""
 
 
 class ProtocolError(Exception):
@@ -87,9 +91,20 @@ def check_sizes(head_bytes: int, body_bytes: int) -> None:
 def decode_head(raw: bytes) -> dict[str, Any]:
     """One strict JSON object: UTF-8, no duplicate keys, finite numbers, no lone surrogates, bounded depth and integers.
 
+    Values inside of it may be shared with later heads of the same bytes, and are not to be changed.
+
     Raises:
         ProtocolError: Anything else.
     """
+    return _parse_head(raw) if len(raw) > _KEPT_HEAD_BYTES else dict(_kept_head(raw))
+
+
+@functools.lru_cache(_KEPT_HEADS)
+def _kept_head(raw: bytes) -> dict[str, Any]:
+    return _parse_head(raw)
+
+
+def _parse_head(raw: bytes) -> dict[str, Any]:
     try:
         text = raw.decode("utf-8")
         check_depth(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 import sys
 import traceback
@@ -14,14 +15,17 @@ from typing import Any
 import numpy as np
 from channel import Channel, ChannelClosed
 from columns import parse_signatures
-from evaluator_api import Ended, Program, Refused
+from evaluator_api import Program, Refused
 from frames import Frame, ProtocolError, pack_blobs
+from questions import Ended
 from session import parser, serve
 
 PIECE_BYTES = 4 << 20
 """Body of one `generated` frame at most."""
 PIECE_FILES = 64
 """Files in one, so that its head stays small."""
+MAX_ASSESSMENT_BYTES = 64 << 10
+"""Of an assessment as JSON."""
 MAX_MESSAGE = 8 << 10
 """Characters of a `failed` message at most, each up to 6 bytes in a head; its end is what says most."""
 
@@ -47,7 +51,7 @@ def handle(channel: Channel, task: Path) -> int:
             for head, body in _generated(_generate(module, frame)):
                 channel.send(head, body)
         else:
-            channel.send({"type": "verdict", **_evaluate(module, channel, frame, task / "data")})
+            channel.send({"type": "verdict", **_judged(module, channel, frame, task / "data")})
     except (ChannelClosed, ProtocolError):
         raise
     except BaseException as error:  # SystemExit of trusted code is a mistake of it, too
@@ -61,8 +65,8 @@ def _load(folder: Path) -> ModuleType:
     return importlib.import_module("evaluate")
 
 
-def _evaluate(module: ModuleType, channel: Channel, start: Frame, data: Path) -> dict[str, Any]:
-    """Fields of the verdict."""
+def _judged(module: ModuleType, channel: Channel, start: Frame, data: Path) -> dict[str, Any]:
+    """Fields of the verdict: of an evaluation, or of what the mode of the start frame asks for."""
     signatures = parse_signatures(start.head.get("functions"))
     split = str(start.head.get("split"))
     match start.head.get("program"):
@@ -71,12 +75,28 @@ def _evaluate(module: ModuleType, channel: Channel, start: Frame, data: Path) ->
         case inspected:
             msg = f"'program' of the start frame is not an inspection: {inspected!r}"
             raise ProtocolError(msg)
+    mode = start.head.get("mode", "evaluate")
+    if mode not in ("evaluate", "assess"):
+        msg = f"there is no mode {mode!r}"
+        raise ProtocolError(msg)
     try:
-        return {"status": "scored", "metrics": _metrics(module.evaluate(program, data, split))}
-    except Refused as refused:
-        return {"status": "refused", "message": refused.message}
+        return _judgement(module, program, data, split, mode)
     except Ended as ended:
-        return dict(ended.verdict)
+        return ended.verdict
+
+
+def _judgement(module: ModuleType, program: Program, data: Path, split: str, mode: str) -> dict[str, Any]:
+    """Fields of a verdict that the task's code came to; no call is under way any more."""
+    judge = module.assess if mode == "assess" else module.evaluate
+    try:
+        returned = judge(program, data, split)
+    except Refused as refused:
+        program.settle()
+        return {"status": "refused", "message": refused.message}
+    program.settle()
+    if mode == "assess":
+        return {"status": "assessed", "assessment": _assessment(returned)}
+    return {"status": "scored", "metrics": _metrics(returned)}
 
 
 def _metrics(returned: object) -> dict[str, float]:
@@ -91,6 +111,25 @@ def _metrics(returned: object) -> dict[str, float]:
             raise TaskMistake(msg)
         metrics[name] = float(value)
     return metrics
+
+
+def _assessment(returned: object) -> dict[str, Any]:
+    if not isinstance(returned, Mapping) or not returned:
+        msg = f"assess() returned {type(returned).__name__}, not a non-empty dict"
+        raise TaskMistake(msg)
+    assessment: dict[str, Any] = {}
+    for name, value in returned.items():
+        plain = value.item() if isinstance(value, np.generic) else value
+        is_finite = not isinstance(plain, float) or math.isfinite(plain)
+        if not isinstance(name, str) or not isinstance(plain, str | int | float | bool | None) or not is_finite:
+            msg = f"{name!r} of the assessment is {plain!r:.200}, not a text, a finite number, a truth value or None"
+            raise TaskMistake(msg)
+        assessment[name] = plain
+    size = len(json.dumps(assessment))
+    if size > MAX_ASSESSMENT_BYTES:
+        msg = f"the assessment takes {size} bytes as JSON, more than {MAX_ASSESSMENT_BYTES}"
+        raise TaskMistake(msg)
+    return assessment
 
 
 def _generate(module: ModuleType, frame: Frame) -> dict[str, bytes]:

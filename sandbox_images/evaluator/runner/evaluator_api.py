@@ -11,26 +11,32 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from channel import Channel
-from columns import Ragged, Signature, Values, pack, unpack
-from frames import Frame, ProtocolError, decode, encode
+from columns import EXPRESSION, Ragged, Signature, Values, pack, table_of, unpack
+from expressions import Expression, ExpressionError, expressions_of
+from frames import Frame, ProtocolError
 from numpy.typing import ArrayLike, NDArray
+from questions import MAX_PENDING, Ended, Question, Questions, head_of
 
-__all__ = ["MAX_INSTANCES", "Instances", "Program", "Ragged", "Refused"]
+__all__ = ["MAX_INSTANCES", "MAX_PENDING", "Call", "Expression", "Instances", "Program", "Ragged", "Refused"]
 
 MAX_INSTANCES = 128
 """Copies of a program at a time; each is a process, and a candidate's policy bounds those."""
 INVALID_REASONS = frozenset({
     "reply-type", "reply-shape", "reply-length", "reply-dtype", "reply-range", "reply-not-finite", "reply-malformed",
+    "reply-expression", "reply-nodes",
 })  # fmt: skip
 _EXCEPTIONS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
 )
 _FILE = re.compile(r"[A-Za-z0-9_./-]{1,600}")
 _MAX_LINE = 1 << 20
+_KEPT_HEADS = 64
+Reply: TypeAlias = "Values | tuple[Expression, ...]"
+"""What a call gives."""
 
 
 class Refused(Exception):
@@ -46,21 +52,12 @@ class Refused(Exception):
         self.message = message
 
 
-class Ended(BaseException):
-    """The candidate's failure, on its way to the verdict; not an `Exception`, so that no author's code catches it."""
-
-    def __init__(self, verdict: Mapping[str, Any]) -> None:
-        """Keep the fields of the `verdict` frame."""
-        super().__init__(verdict)
-        self.verdict = verdict
-
-
 class Program:
     """The loaded candidate."""
 
     def __init__(self, channel: Channel, signatures: Mapping[str, Signature], nodes: int, lines: int) -> None:
         """Made by the runner, once per evaluation."""
-        self._channel = channel
+        self._questions = Questions(channel)
         self._signatures = signatures
         self.nodes = nodes
         """AST nodes of its modules, docstrings and expression contexts left out; counted before it ran."""
@@ -80,38 +77,40 @@ class Program:
         if not 1 <= count <= MAX_INSTANCES:
             msg = f"cannot open {count} instances; open 1 to {MAX_INSTANCES} at a time"
             raise ValueError(msg)
-        answer = self._ask({"type": "open", "instances": int(count)})
-        if answer.type != "opened":
-            _end_with(answer)
-        instances = Instances(self._ask, self._signatures, int(count))
+        self.settle()
+        self._questions.ask(head_of({"type": "open", "instances": int(count)}), b"", _require_opened).answer()
+        instances = Instances(self._questions, self._signatures, int(count))
         try:
             yield instances
+            self.settle()
         finally:
             instances.is_open = False
 
-    def _ask(self, head: Mapping[str, Any], body: bytes = b"") -> Frame:
-        """Send a frame to the candidate and take its answer.
+    def settle(self) -> None:
+        """Wait for the results of all calls that are under way; the runner does so before there is a verdict."""
+        self._questions.settle()
 
-        Raises:
-            ValueError: The frame is too large to send.
-        """
-        try:
-            frame = encode(Frame(head, body))
-        except ProtocolError as error:
-            raise ValueError(str(error)) from error
-        self._channel.send({"type": "to-candidate"}, frame)
-        try:
-            return decode(self._channel.expect("from-candidate").body)
-        except ProtocolError as error:
-            raise Ended({"status": "invalid", "reason": "reply-malformed"}) from error
+
+class Call:
+    """A call that is under way; made by `Instances.begin`."""
+
+    def __init__(self, question: Question[Reply] | None, values: Reply | None = None) -> None:
+        """Either a question, or the values of a call that needs none."""
+        self._question = question
+        self._values = values
+
+    def result(self) -> Any:  # noqa: ANN401 - as `Instances.call`
+        """What `Instances.call` returns; waits until it is there."""
+        return self._values if self._question is None else self._question.answer()
 
 
 class Instances:
     """Copies of the program, each in the state that its own calls left."""
 
-    def __init__(self, ask: Any, signatures: Mapping[str, Signature], count: int) -> None:  # noqa: ANN401
+    def __init__(self, questions: Questions, signatures: Mapping[str, Signature], count: int) -> None:
         """Made by `Program.open`."""
-        self._ask = ask
+        self._questions = questions
+        self._heads: dict[tuple[str, bytes], tuple[bytes, int]] = {}
         self._signatures = signatures
         self._count = count
         self.is_open = True
@@ -122,27 +121,50 @@ class Instances:
         Args:
             function: A name from `functions` in `task.yaml`.
             ids: (n,) numbers of the instances, each once, from 0 to the count less 1.
-            arguments: Every argument of the signature: (n,) scalars, or a `Ragged` of n arrays.
+            arguments: Every argument of the signature but symbols: (n,) scalars, or a `Ragged` of n arrays.
 
         Returns:
             (n,) array of the declared dtype, or a `Ragged` with the lengths of the argument that `like` names. It is
-            read-only, finite and within the declared bounds, unless the signature says otherwise.
+            read-only, finite and within the declared bounds, unless the signature says otherwise. Of the return dtype
+            `expression`: a tuple of n checked `Expression` trees.
 
         Raises:
             ValueError: Unknown function, instances or arguments; the author's mistake.
             TypeError: An argument of the wrong form or dtype; likewise.
         """
+        return self.begin(function, ids, **arguments).result()
+
+    def begin(self, function: str, ids: ArrayLike, **arguments: ArrayLike | Ragged) -> Call:
+        """Like `call`, without waiting: the program computes while the evaluator goes on.
+
+        Calls are made in the order in which they begin, so an instance may be part of several at once. Failures of the
+        program end the evaluation when the result of the call, or of a later one, is taken.
+
+        Returns:
+            The call, whose `result()` is what `call` returns.
+
+        Raises:
+            ValueError: As `call`, or `MAX_PENDING` calls have begun whose results were not taken.
+            TypeError: As `call`.
+        """
         signature = self._signature(function, arguments)
-        numbers = self._numbers(ids)
+        head, count = self._head(signature, np.asarray(ids))
         values = [_as_values(arguments[column.name]) for column in signature.arguments]
-        table, body = pack(signature.arguments, len(numbers), values)
-        if not numbers:
-            return _empty(signature)
-        head = {"type": "call", "function": function, "instances": numbers, "columns": table}
-        answer = self._ask(head, body)
-        if answer.type != "reply":
-            _end_with(answer)
-        return _checked(signature, len(numbers), values, answer)
+        _, body = pack(signature.arguments, count, values)
+        if not count:
+            return Call(None, _empty(signature))
+        return Call(self._questions.ask(head, body, lambda answer: _judged(signature, count, values, answer)))
+
+    def _head(self, signature: Signature, ids: NDArray[Any]) -> tuple[bytes, int]:
+        """(head of the frame, number of instances); simulations mostly call the same instances again and again."""
+        key = signature.name, ids.tobytes() + ids.dtype.str.encode()
+        if ids.ndim != 1 or key not in self._heads:
+            numbers = self._numbers(ids)
+            head = {"type": "call", "function": signature.name, "instances": numbers}
+            if len(self._heads) >= _KEPT_HEADS:
+                self._heads.clear()
+            self._heads[key] = head_of({**head, "columns": table_of(signature.arguments)}), len(numbers)
+        return self._heads[key]
 
     def _signature(self, function: str, arguments: Mapping[str, object]) -> Signature:
         if not self.is_open:
@@ -158,8 +180,7 @@ class Instances:
             raise ValueError(msg)
         return signature
 
-    def _numbers(self, ids: ArrayLike) -> list[int]:
-        array = np.asarray(ids)
+    def _numbers(self, array: NDArray[Any]) -> list[int]:
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             msg = f"ids are to be a 1-D array of integers, not {array.ndim}-D of {array.dtype}"
             raise ValueError(msg)
@@ -174,17 +195,32 @@ def _as_values(argument: ArrayLike | Ragged) -> Values:
     return argument if isinstance(argument, Ragged) else np.asarray(argument)
 
 
-def _empty(signature: Signature) -> Values:
+def _empty(signature: Signature) -> Reply:
+    if signature.returns.dtype == EXPRESSION:
+        return ()
     values = np.empty(0, dtype=signature.returns.dtype)
     return values if signature.like is None else Ragged(values, np.empty(0, dtype=np.uint32))
 
 
-def _checked(signature: Signature, count: int, arguments: Sequence[Values], answer: Frame) -> Values:
+def _require_opened(answer: Frame) -> None:
+    if answer.type != "opened":
+        _end_with(answer)
+
+
+def _judged(signature: Signature, count: int, arguments: Sequence[Values], answer: Frame) -> Reply:
+    if answer.type != "reply":
+        _end_with(answer)
+    return _checked(signature, count, arguments, answer)
+
+
+def _checked(signature: Signature, count: int, arguments: Sequence[Values], answer: Frame) -> Reply:
     """The reply, or the end of the evaluation."""
     try:
         (reply,) = unpack([signature.returns], count, answer.head.get("columns"), answer.body)
     except ProtocolError:
         _end_invalid("reply-malformed")
+    if isinstance(reply, Ragged) and signature.returns.dtype == EXPRESSION:
+        return _expressions(signature, reply)
     elements: NDArray[Any] = reply.values if isinstance(reply, Ragged) else reply
     if isinstance(reply, Ragged) and signature.like is not None:
         pattern = arguments[signature.like]
@@ -197,6 +233,18 @@ def _checked(signature: Signature, count: int, arguments: Sequence[Values], answ
     if (low > -math.inf and (elements < low).any()) or (high < math.inf and (elements > high).any()):
         _end_invalid("reply-range")
     return reply
+
+
+def _expressions(signature: Signature, reply: Ragged) -> tuple[Expression, ...]:
+    try:
+        return expressions_of(
+            reply.values,
+            reply.lengths.tolist(),
+            symbols=signature.symbol_count,
+            maximum_nodes=signature.maximum_nodes,
+        )
+    except ExpressionError as error:
+        _end_invalid(str(error))
 
 
 def _end_invalid(reason: str) -> NoReturn:

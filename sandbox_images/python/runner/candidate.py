@@ -13,7 +13,7 @@ import numpy.fft
 import numpy.linalg
 import numpy.random
 from channel import Channel
-from columns import Column, parse_signatures, unpack
+from columns import DTYPES, Column, parse_signatures, unpack
 from frames import Frame, ProtocolError, unpack_blobs
 from inspection import Inspected, Rejected, inspect, module_name
 from instances import Answer, Instances
@@ -22,6 +22,7 @@ from prctl import be_undumpable
 from program import Program, describe
 from session import parser, serve
 from sharing import can_share
+from symbols import need_processes, wire_for, with_symbols
 from wire import Wire
 
 NUMPY_SEED = 0
@@ -55,9 +56,10 @@ def handle(channel: Channel) -> int:
             entry = str(start.head["entry"])
             channel.send({"type": "rejected", "reason": "function-missing", "file": entry, "line": None})
             return 0
-        functions.append((Wire(number, signature), function))
+        functions.append((wire_for(number, signature), with_symbols(signature, function)))
     channel.send({"type": "loaded"})
-    shared_entry = str(start.head["entry"]) if can_share(inspected.codes.values()) else None
+    may_share = not need_processes(list(signatures.values())) and can_share(inspected.codes.values())
+    shared_entry = str(start.head["entry"]) if may_share else None
     Calls(channel, program, functions, shared_entry).serve()
     return 0
 
@@ -164,7 +166,7 @@ class Calls:
             number, failure = min(failures, key=lambda one: one[0])
             self._channel.send({**failure, "instance": number})
             return
-        lengths = np.array([len(one) for one in elements], dtype="<u4") // np.dtype(column.dtype).itemsize
+        lengths = np.array([len(one) for one in elements], dtype="<u4") // DTYPES[column.dtype].itemsize
         body = b"".join([lengths.astype("<u4").tobytes(), *elements] if column.ragged else elements)
         table = [{"name": column.name, "dtype": column.dtype, "ragged": column.ragged}]
         self._channel.send({"type": "reply", "columns": table}, body)

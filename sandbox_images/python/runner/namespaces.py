@@ -10,11 +10,14 @@ import time
 import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from columns import Ragged, Values
 from inspection import module_name
 from instance import OK, Function, respond
 from instances import Answer, failure
+from numpy.typing import NDArray
 from program import Program
 from wire import Wire
 
@@ -44,11 +47,12 @@ class Namespaces:
 
     def call(self, wire: Wire, instances: Sequence[int], values: Sequence[Values]) -> list[Answer]:
         """As `instances.Instances.call`."""
-        rows = zip(*(_per_copy(value) for value in values), strict=True) if values else [()] * len(instances)
+        rows = zip(*_per_copy(values), strict=True) if values else [()] * len(instances)
+        like, function, copies, files = wire.signature.like, wire.number, self._copies, self._files
         answers: list[Answer] = []
         for number, arguments in zip(instances, rows, strict=True):
-            expected = None if wire.signature.like is None else len(arguments[wire.signature.like])
-            status, payload = respond(wire, self._copies[number][wire.number], arguments, expected, self._files)
+            expected = None if like is None else len(arguments[like])
+            status, payload = respond(wire, copies[number][function], arguments, expected, files)
             answers.append(payload if status == OK else failure(status, payload))
         return answers
 
@@ -81,15 +85,34 @@ def loaded_again(program: Program, entry: str, names: Sequence[str], count: int)
     return Namespaces(copies, program.files)
 
 
-def _per_copy(value: Values) -> list[object]:
-    """One argument of every copy: a Python number, or an array of the copy's own."""
-    if not isinstance(value, Ragged):
-        return value.tolist()
-    elements, end, arrays = value.values, 0, []
-    for length in value.lengths.tolist():
-        arrays.append(elements[end : end + length].copy())
-        end += length
-    return arrays
+def _per_copy(values: Sequence[Values]) -> list[Sequence[object]]:
+    """Of every argument what each copy gets: a Python number, or an array of the copy's own."""
+    arguments: list[Sequence[object]] = [() for _ in values]
+    alike: dict[tuple[str, bytes], list[int]] = {}
+    for index, value in enumerate(values):
+        if isinstance(value, Ragged):
+            alike.setdefault((value.values.dtype.str, value.lengths.tobytes()), []).append(index)
+        else:
+            arguments[index] = value.tolist()
+    for indices in alike.values():
+        columns = [value for index in indices if isinstance(value := values[index], Ragged)]
+        for index, arrays in zip(indices, _cut(columns), strict=True):
+            arguments[index] = arrays
+    return arguments
+
+
+def _cut(columns: Sequence[Ragged]) -> list[tuple[NDArray[Any], ...]]:
+    """Of every column the copies' arrays; the columns are alike in dtype and lengths.
+
+    What a copy gets of all of them lies in one block, which takes half the time of an array for each.
+    """
+    ends = columns[0].lengths.cumsum(dtype=np.int64).tolist()
+    cuts = zip([0, *ends], ends, strict=False)
+    if len(columns) == 1:
+        values = columns[0].values
+        return [tuple([values[start:end].copy() for start, end in cuts])]
+    together = np.concatenate([column.values for column in columns]).reshape(len(columns), -1)
+    return list(zip(*[tuple(together[:, start:end].copy()) for start, end in cuts], strict=True))
 
 
 def _resident_bytes() -> int:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from evaluator_api import Program, Ragged, Refused
 from instances import FILE, Instances
-from rules import follow
+from rules import follow_in_turns
 from scoring import ast_nodes_feature, by_scenario, geometric_mean_ratio
 from simulation import Starved
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from rules import Answer
     from shop import Decisions
+
+PARTS = 2
+"""Of the simulations: one goes on while the program decides for the other."""
 
 
 def generate(seed: int, split: str) -> dict[str, bytes]:  # noqa: ARG001 - the seed differs per split already
@@ -28,15 +30,13 @@ def evaluate(program: Program, data: Path, split: str) -> dict[str, float]:  # n
     shop = instances.shop()
     with program.open(len(shop)) as copies:
 
-        def score(decisions: Decisions) -> NDArray[np.float64]:
+        def ask(decisions: Decisions) -> Answer:
             waiting = {name: Ragged(values, decisions.lengths) for name, values in decisions.attributes.items()}
-            scores: NDArray[np.float64] = copies.call(
-                "score", decisions.ids, **waiting, now=decisions.now, queue_length=decisions.lengths
-            ).values
-            return scores
+            call = copies.begin("score", decisions.ids, **waiting, now=decisions.now, queue_length=decisions.lengths)
+            return lambda: call.result().values
 
         try:
-            deviation = follow(shop, score)
+            deviation = follow_in_turns(shop, ask, parts=PARTS)
         except Starved as error:
             raise Refused("starved") from error
     ratio = geometric_mean_ratio(by_scenario(shop.tardiness), instances.reference)

@@ -24,6 +24,17 @@ class Ragged:
         return [self.values[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that was made when it began."""
+
+    values: NDArray[Any] | Ragged
+
+    def result(self) -> NDArray[Any] | Ragged:
+        """What it returned."""
+        return self.values
+
+
 class Refused(Exception):
     """The evaluator rejects the program."""
 
@@ -40,6 +51,10 @@ class Program:
     def open(self, count: int) -> Iterator[Program]:  # noqa: ARG002 - the interface's
         """The program itself."""
         yield self
+
+    def begin(self, function: str, ids: Any, **arguments: Any) -> Call:
+        """Nothing else could run meanwhile, so the call is made at once."""
+        return Call(self.call(function, ids, **arguments))
 
     def call(self, function: str, ids: NDArray[Any], **arguments: Any) -> Any:
         """Call a function once per instance; replies are checked for shape and finite numbers, as outside.

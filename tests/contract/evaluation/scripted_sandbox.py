@@ -11,13 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from orchestrator.domain.candidates import FileTree
+from orchestrator.domain.exchanges import Exchange, Wrapping
 from orchestrator.domain.frames import Frame, encode, pack_blobs
 from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.policies import Grant, Limits, MountRole, Policy, Purpose
 from orchestrator.domain.verdicts import Verdict
 from orchestrator.errors import EvolvariumError
 from orchestrator.evaluation.host import EvaluatorHost
-from orchestrator.ports import SessionRequest
+from orchestrator.ports import Session, SessionRequest
+from tests.exchanging import exchange_in_turns
 
 Answer = Frame | EvolvariumError
 Script = Callable[[Frame], Iterable[Answer]]
@@ -64,6 +66,9 @@ class ScriptedSession:
         if isinstance(answer, EvolvariumError):
             raise answer
         return answer
+
+    def exchange(self, answerer: Session, wrapping: Wrapping, clock: Callable[[], float]) -> Exchange:
+        return exchange_in_turns(self, answerer, wrapping, clock)
 
     def cap_cpu(self, total_seconds: float) -> None:
         self._play.caps.append(total_seconds)

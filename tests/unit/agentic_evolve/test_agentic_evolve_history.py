@@ -53,6 +53,7 @@ def test_the_curve_has_a_point_per_paid_evaluation_and_never_falls(kit: Any) -> 
         (0, "initial"), (1, "i0-c01"), (2, "i0-c01"), (3, "i0-c01"), (4, "i0-c05"),
     ]  # fmt: skip
     assert [point.usage.usd for point in points] == [Decimal(cents) / 100 for cents in (0, 1, 2, 4, 5)]
+    assert [point.cpu_seconds for point in points] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
 
 
 def test_cross_island_reads_are_counted_as_in_the_paper(kit: Any) -> None:

@@ -78,7 +78,8 @@ def test_the_prompt_says_what_an_agent_must_know(kit: Any) -> None:
         "at most 6 times before the next commit",
         "A failed evaluation is recorded and uses up budget",
         "exception type and the line",
-        "write it to rule.py",
+        "The evaluator calls rule.py, which may import the others",
+        "write each of its files to continue from it",
         "1. Form a hypothesis",
         "When a message tells you to end your turn, do so at once.",
     ):

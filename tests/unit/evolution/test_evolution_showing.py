@@ -7,7 +7,7 @@ import json
 import pytest
 
 from orchestrator.cli.documents import RunsDocument
-from orchestrator.cli.summaries import run_entry, runs_rows
+from orchestrator.cli.run_entries import run_entry, runs_rows
 from tests.in_process import Call, without_engine
 from tests.recorded_evolution import SETTINGS, RecordedEvolutions
 
