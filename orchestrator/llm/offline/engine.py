@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.domain.conversation import AssistantMessage, Conversation, ToolCall, ToolSpec, UserMessage
+from orchestrator.llm.offline.dispatching import DispatchingFamily
+from orchestrator.llm.offline.equations import EquationFamily
 from orchestrator.llm.offline.families import Family, Step
 from orchestrator.llm.offline.notebook import HANDOFF_MARK, Notebook
 from orchestrator.llm.offline.notebook_reading import read_notebook
 from orchestrator.llm.offline.placement import PlacementFamily
 from orchestrator.llm.offline.variation import VariationFamily
 
-FAMILIES: tuple[Family, ...] = (PlacementFamily(), VariationFamily())
+FAMILIES: tuple[Family, ...] = (PlacementFamily(), EquationFamily(), DispatchingFamily(), VariationFamily())
 """In the order of preference; the last one takes everything."""
 _READS_PER_MIGRATION = 2
 _MAX_ERRORS = 3
