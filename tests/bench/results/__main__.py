@@ -20,7 +20,9 @@ from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import EvolvariumError
 from orchestrator.sandbox.engine import Engine
 from tests.bench.figures import Machine
-from tests.bench.results import page, robophd_page, shop_page, sql_page
+from tests.bench.results import equations_page, page, robophd_page, shop_page, sql_page
+from tests.bench.results.equations_page import MeasuredBatch, equation_checks, equation_rows, equations_section
+from tests.bench.results.equations_plan import EquationTargets, planned_assessment, planned_batches
 from tests.bench.results.laboratory import ROOT, Laboratory
 from tests.bench.results.page import Check, MeasuredFull, MeasuredPair, check_rows, checks, demo_rows, full_rows
 from tests.bench.results.pages import assembled
@@ -43,7 +45,7 @@ from tests.bench.results.sql_plan import SqlTargets, missing_data, planned_bench
 from tests.bench.workbench import POLICY, machine_of
 
 PAGE = ROOT / "docs" / "results.md"
-_HEADINGS = (page.HEADING, shop_page.HEADING, sql_page.HEADING, robophd_page.HEADING)
+_HEADINGS = (page.HEADING, shop_page.HEADING, equations_page.HEADING, sql_page.HEADING, robophd_page.HEADING)
 DATA = Path(os.environ.get("EVOLVARIUM_DATA", ROOT.parent / "shared" / "data"))
 
 
@@ -54,6 +56,7 @@ class Part(StrEnum):
     SQL = "sql"
     ROBOPHD = "robophd"
     SHOP = "shop"
+    EQUATIONS = "equations"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,8 @@ def results(
         measured[page.HEADING] = _packing(laboratory, machine, list(map(int, seeds.split(","))), commits, full=full)
     if only in (None, Part.SHOP):
         measured[shop_page.HEADING] = _shop(laboratory, machine, commits, full=full)
+    if only in (None, Part.EQUATIONS):
+        measured[equations_page.HEADING] = _equations(laboratory, machine, commits)
     is_whole = commits is None and limit is None and iterations is None
     destination = target_page or (PAGE if is_whole else None)
     if destination is not None:
@@ -148,6 +153,20 @@ def _shop(laboratory: Laboratory, machine: str, commits: int | None, *, full: bo
     found = shop_checks(shop, ShopTargets())
     laboratory.terminal.note(check_rows(found))
     return Measured(text=shop_section(shop, ShopTargets(), machine), checks=found)
+
+
+def _equations(laboratory: Laboratory, machine: str, commits: int | None) -> Measured:
+    batches = []
+    for planned in planned_batches(commits):
+        record = laboratory.batch(planned)
+        said = planned_assessment(record.document.run, planned)
+        assessment = laboratory.assessment(said, record.document.run)
+        batches.append(MeasuredBatch(planned=planned, record=record, planned_assessment=said, assessment=assessment))
+    ours, without = batches
+    laboratory.terminal.note(equation_rows(ours, without))
+    found = equation_checks(ours, without, EquationTargets())
+    laboratory.terminal.note(check_rows(found))
+    return Measured(text=equations_section(ours, without, EquationTargets(), machine), checks=found)
 
 
 def _sql(laboratory: Laboratory, machine: str, limit: int | None) -> Measured | None:

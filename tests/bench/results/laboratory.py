@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -9,13 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.cli.documents import RunDocument
-from orchestrator.cli.evolution_documents import EvolutionDocument, FinalDocument
-from orchestrator.cli.sql_documents import SqlBenchDocument
 from orchestrator.cli.terminal import Terminal
 from orchestrator.errors import EvolvariumError
 from tests.bench.results.plan import PlannedRun
-from tests.bench.results.records import EvolutionRecord, FinalRecord, R, Record, Records, SqlRecord
+from tests.bench.results.records import (
+    AssessmentRecord,
+    BatchRecord,
+    EvolutionRecord,
+    FinalRecord,
+    R,
+    Record,
+    Records,
+    SqlRecord,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -31,12 +38,12 @@ class Laboratory:
     @property
     def runs(self) -> Records[Record]:
         """Finished searches."""
-        return Records(self.home / "results", Record)
+        return self._records(Record)
 
     @property
     def benches(self) -> Records[SqlRecord]:
         """Finished benches of Text-to-SQL."""
-        return Records(self.home / "results", SqlRecord)
+        return self._records(SqlRecord)
 
     def run(self, planned: PlannedRun) -> Record:
         """The record of a search, which is made now if there is none.
@@ -44,58 +51,54 @@ class Laboratory:
         Raises:
             EvolvariumError: It failed; those before it are kept.
         """
-
-        def make() -> Record:
-            printed, seconds = _made(planned, self.home, accepted=(0,))
-            document = RunDocument.model_validate_json(printed)
-            return Record(arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document)
-
-        return self._measured(planned, self.runs, make)
+        return self._measured(planned, self.runs)
 
     def bench(self, planned: PlannedRun) -> SqlRecord:
         """Likewise of a bench; one whose gold queries disagree with themselves is a result, too."""
-
-        def make() -> SqlRecord:
-            printed, seconds = _made(planned, self.home, accepted=(0, 1))
-            document = SqlBenchDocument.model_validate_json(printed)
-            return SqlRecord(arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document)
-
-        return self._measured(planned, self.benches, make)
+        return self._measured(planned, self.benches, accepted=(0, 1))
 
     def evolution(self, planned: PlannedRun) -> EvolutionRecord:
         """Likewise of an evolution of packages."""
+        return self._measured(planned, self._records(EvolutionRecord))
 
-        def make() -> EvolutionRecord:
-            printed, seconds = _made(planned, self.home, accepted=(0,))
-            document = EvolutionDocument.model_validate_json(printed)
-            return EvolutionRecord(
-                arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document
-            )
-
-        return self._measured(planned, Records(self.home / "results", EvolutionRecord), make)
+    def batch(self, planned: PlannedRun) -> BatchRecord:
+        """Likewise of a batch of searches."""
+        return self._measured(planned, self._records(BatchRecord))
 
     def final(self, planned: PlannedRun, run_id: str) -> FinalRecord:
         """The final scores of an evolution; those of an earlier one do not count."""
-        records = Records(self.home / "results", FinalRecord)
+        return self._measured(planned, self._records(FinalRecord), is_of=lambda one: one.document.run == run_id)
 
-        def make() -> FinalRecord:
-            printed, seconds = _made(planned, self.home, accepted=(0,))
-            document = FinalDocument.model_validate_json(printed)
-            return FinalRecord(arguments=planned.arguments, version=_version(), wall_seconds=seconds, document=document)
+    def assessment(self, planned: PlannedRun, batch_id: str) -> AssessmentRecord:
+        """What the task's own code says of the final candidates of a batch; that of an earlier one does not count."""
+        records = self._records(AssessmentRecord)
+        return self._measured(planned, records, is_of=lambda one: one.document.batch == batch_id)
 
-        kept = records.find(planned.arguments)
-        if kept is not None and kept.document.run != run_id:
-            records.keep(made := make())
-            return made
-        return self._measured(planned, records, make)
+    def _records(self, kind: type[R]) -> Records[R]:
+        return Records(self.home / "results", kind)
 
-    def _measured(self, planned: PlannedRun, records: Records[R], make: Callable[[], R]) -> R:
+    def _measured(
+        self,
+        planned: PlannedRun,
+        records: Records[R],
+        *,
+        accepted: Sequence[int] = (0,),
+        is_of: Callable[[R], bool] = lambda _: True,
+    ) -> R:
         record = None if self.again else records.find(planned.arguments)
-        if record is not None:
+        if record is not None and is_of(record):
             self.terminal.note(f"kept: {planned.command}")
             return record
         self.terminal.note(f"running: {planned.command}")
-        record = make()
+        printed, seconds = _made(planned, self.home, accepted=accepted)
+        record = records.kind.model_validate(
+            {
+                "arguments": planned.arguments,
+                "version": _version(),
+                "wall_seconds": seconds,
+                "document": json.loads(printed),
+            }
+        )
         records.keep(record)
         return record
 

@@ -10,6 +10,7 @@ from typing import Annotated, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from orchestrator.cli.batch_documents import AssessmentDocument, BatchDocument
 from orchestrator.cli.documents import RunDocument
 from orchestrator.cli.evolution_documents import EvolutionDocument, FinalDocument
 from orchestrator.cli.sql_documents import SqlBenchDocument
@@ -54,6 +55,18 @@ class FinalRecord(Timed):
     document: FinalDocument
 
 
+class BatchRecord(Timed):
+    """One finished `run --all`."""
+
+    document: BatchDocument
+
+
+class AssessmentRecord(Timed):
+    """One finished `task assess`."""
+
+    document: AssessmentDocument
+
+
 class Record(Timed):
     """One finished `run`."""
 
@@ -87,12 +100,12 @@ class Records(Generic[R]):
     def __init__(self, folder: Path, kind: type[R]) -> None:
         """Keep the place; it is made when the first record is kept."""
         self._folder = folder
-        self._kind = kind
+        self.kind = kind
 
     def find(self, arguments: Sequence[str]) -> R | None:
         """What was measured with these arguments; None: nothing, or nothing that this version can read."""
         try:
-            record = self._kind.model_validate_json(self._path(arguments).read_bytes())
+            record = self.kind.model_validate_json(self._path(arguments).read_bytes())
         except (OSError, ValidationError):
             return None
         return record if record.arguments == tuple(arguments) else None
