@@ -222,7 +222,7 @@ class ProgressTable:
         if row is None or row.best_fitness is None:
             return ["", "", ""]
         quality = self._qualities.of(begun, row.best_id)
-        return [visible(row.best_id or ""), f"{row.best_fitness:.6f}", "" if quality is None else f"{quality:.5g}"]
+        return [visible(row.best_id or ""), f"{row.best_fitness:.6g}", "" if quality is None else f"{quality:.5g}"]
 
     def _now(self, row: Progress) -> str:
         if row.island in self._work:
@@ -266,7 +266,7 @@ def _beginning(begun: _Begun) -> str:
 
 def _line(progress: Progress, metric: str, quality: float | None) -> str:
     name = "is still the initial program," if progress.best_id == INITIAL else progress.best_id
-    best = "nothing scored" if progress.best_fitness is None else f"{name} {progress.best_fitness:.6f}"
+    best = "nothing scored" if progress.best_fitness is None else f"{name} {progress.best_fitness:.6g}"
     measured = "" if quality is None else f", {metric} {quality:.5g}"
     subject = f" {progress.subject}" if progress.subject else ""
     return (

@@ -79,7 +79,8 @@ class SplitStore:
             places = {name: self._find(task, split, place) for name, place in declared.files.items()}
             files = {name: _read_data(place) for name, place in places.items()}
             return SplitData(files=files, is_secret=False, places=tuple(map(str, places.values())))
-        return SplitData(files=self._generated(sandbox, task, split, run_id), is_secret=self._seeds.is_secret)
+        is_secret = declared.seeded and self._seeds.is_secret
+        return SplitData(files=self._generated(sandbox, task, split, run_id), is_secret=is_secret)
 
     def _find(self, task: Task, split: str, place: str) -> Path:
         """A file that was given itself, lies below a root as declared, or right in one."""

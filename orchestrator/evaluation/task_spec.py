@@ -99,6 +99,8 @@ class GeneratedSplit(_Split):
 
     source: Literal["generated"]
     title: Text
+    seeded: bool = True
+    """False: `generate` makes the same data of every seed, so whoever has the package can have them: no secret."""
 
 
 class FilesSplit(_Split):

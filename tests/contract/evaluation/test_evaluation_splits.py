@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from orchestrator.domain.policies import MountRole, Purpose
 from orchestrator.errors import EvaluatorError, InputError, PrerequisiteError, ProtocolError
 from orchestrator.evaluation.hidden import SplitStore
 from orchestrator.evaluation.seeds import SeedSource
+from orchestrator.evaluation.task_spec import GeneratedSplit
 from orchestrator.evaluation.tasks import Task, load_task
 
 BIN_PACKING = Path(__file__).parents[3] / "tasks" / "online_bin_packing"
@@ -142,6 +144,15 @@ def test_generated_data_come_from_a_container_without_any_data(
     assert data.is_secret
     assert played.request is not None
     assert set(box.volumes[played.request.mounts[MountRole.TASK]]) == {"evaluator/evaluate.py"}
+
+
+def test_data_that_are_the_same_of_every_seed_are_no_secret(
+    box: ScriptedSandbox, task: Task, store: SplitStore
+) -> None:
+    box.play(Purpose.EVALUATOR, generator())
+    splits = {**task.spec.splits, "hidden": GeneratedSplit(source="generated", title="the same", seeded=False)}
+    alike = replace(task, spec=task.spec.model_copy(update={"splits": splits}))
+    assert not store.load(box, alike, "hidden", run_id="run").is_secret
 
 
 def test_splits_have_different_seeds(box: ScriptedSandbox, task: Task, store: SplitStore) -> None:
