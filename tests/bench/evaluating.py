@@ -67,6 +67,10 @@ class Prestarted:
         """As `ports.Sandbox`."""
         return self._sandbox.import_volume(files, run_id=run_id)
 
+    def has_volume(self, digest: str) -> bool:
+        """As `ports.Sandbox`."""
+        return self._sandbox.has_volume(digest)
+
     def warm(self, request: SessionRequest, count: int) -> None:
         """As `ports.Sandbox`."""
         self._sandbox.warm(request, count)
