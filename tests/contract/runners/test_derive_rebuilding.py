@@ -365,9 +365,18 @@ def test_a_type_is_written_so_that_sqlite_reads_the_same_one(runner: SimpleNames
         connection.execute(f"CREATE TABLE t (c {definitions.type_text(declared)}, d)")
         ((found,), _) = connection.execute("SELECT type FROM pragma_table_xinfo('t')")
     assert definitions.affinity(found) == definitions.affinity(declared)
-    plain = definitions.without_comments(declared)
-    if plain == declared:
-        assert found.casefold() == " ".join(declared.split()).casefold()
+    plain, kept = definitions.without_comments(declared), " ".join(declared.split())
+    if plain == declared and definitions.affinity(kept) == definitions.affinity(declared):
+        assert found.casefold() == kept.casefold()
+
+
+def test_a_blank_type_is_numeric_and_written_so(runner: SimpleNamespace) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute('CREATE TABLE blank (c " ")')
+        connection.execute("INSERT INTO blank VALUES ('1')")
+        assert connection.execute("SELECT typeof(c) FROM blank").fetchall() == [("integer",)]
+    assert runner.definitions.type_text(" ") == "numeric"
+    assert runner.definitions.type_text("") == ""
 
 
 def test_affinity_is_as_sqlite_has_it(runner: SimpleNamespace) -> None:
