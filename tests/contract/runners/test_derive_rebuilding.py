@@ -375,7 +375,7 @@ def test_a_blank_type_is_numeric_and_written_so(runner: SimpleNamespace) -> None
         connection.execute('CREATE TABLE blank (c " ")')
         connection.execute("INSERT INTO blank VALUES ('1')")
         assert connection.execute("SELECT typeof(c) FROM blank").fetchall() == [("integer",)]
-    assert runner.definitions.type_text(" ") == "numeric"
+    assert runner.definitions.type_text(" ") == "NUMERIC"
     assert runner.definitions.type_text("") == ""
 
 
