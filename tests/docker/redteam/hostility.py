@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,8 +38,6 @@ def attribute(value, name):
 builtins = attribute(attribute(numpy.vectorize, "__init__"), "__globals__")["__builtins__"]
 space = {"__builtins__": builtins, "__name__": "hostile"}
 builtins["exec"](SOURCE, space)
-def priority(item, bins):
-    return space["priority"](item, bins)
 """
 """Gets around the load check, which is a rule of the game: from here on the container is all there is."""
 
@@ -68,9 +66,28 @@ def frame(head, body=b""):
 """Finds the runner's own descriptor of the channel and writes to it."""
 
 
+_PASSED_ON = """
+def {name}({arguments}):
+    return space["{name}"]({arguments})
+"""
+"""A function of the program; what it does, the hostile code says."""
+
+
 def hostile(code: str) -> FileTree:
     """A candidate that runs `code` when it is loaded, with everything that Python has; Best Fit unless it says else."""
-    return FileTree({"program.py": f"SOURCE = {HONEST + code!r}\n{BREAKOUT}".encode()})
+    return FileTree({"program.py": _broken_out(HONEST + code, {"priority": ["item", "bins"]})})
+
+
+def hostile_to(task: Task, code: str) -> FileTree:
+    """The same for any task; its initial program unless `code` says else, which may define its functions again."""
+    entry = task.spec.program.entry
+    functions = {name: [one.name for one in spec.arguments] for name, spec in task.spec.functions.items()}
+    return FileTree({**task.initial, entry: _broken_out(f"{task.initial[entry].decode()}\n{code}", functions)})
+
+
+def _broken_out(source: str, functions: Mapping[str, Sequence[str]]) -> bytes:
+    calls = [_PASSED_ON.format(name=name, arguments=", ".join(names)) for name, names in functions.items()]
+    return "".join([f"SOURCE = {source!r}\n{BREAKOUT}", *calls]).encode()
 
 
 def lowered(task: Task, purpose: Purpose, limits: Mapping[str, float]) -> Task:
@@ -81,9 +98,18 @@ def lowered(task: Task, purpose: Purpose, limits: Mapping[str, float]) -> Task:
 
 def with_sequences(task: Task, count: int) -> Task:
     """Online bin packing on so many sequences, each of which meets a copy of the program."""
-    code = task.evaluator["evaluate.py"]
-    changed = code.replace(b"SEQUENCES = 100\n", f"SEQUENCES = {count}\n".encode())
-    if code.count(b"SEQUENCES = 100\n") != 1:
-        msg = "evaluate.py of online_bin_packing has no line 'SEQUENCES = 100'; change it here, too"
-        raise ValueError(msg)
-    return replace(task, evaluator={**task.evaluator, "evaluate.py": changed})
+    return changed(task, {"evaluate.py": {"SEQUENCES = 100\n": f"SEQUENCES = {count}\n"}})
+
+
+def changed(task: Task, edits: Mapping[str, Mapping[str, str]]) -> Task:
+    """The same task with other words in its evaluator: file to old words, each of which is there once, to new ones."""
+    evaluator = dict(task.evaluator)
+    for file, words in edits.items():
+        for old, new in words.items():
+            if evaluator[file].count(old.encode()) != 1:
+                msg = (
+                    f"{file} of {task.name} has no {old!r}, or more than one; change the words that are looked for, too"
+                )
+                raise ValueError(msg)
+            evaluator[file] = evaluator[file].replace(old.encode(), new.encode())
+    return replace(task, evaluator=evaluator)

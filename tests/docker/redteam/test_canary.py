@@ -6,7 +6,7 @@ import json
 import secrets
 import shutil
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from orchestrator.domain.conversation import (
     ToolSpec,
     Usage,
 )
+from orchestrator.domain.exchanges import Exchange, Wrapping
 from orchestrator.domain.frames import Frame, encode
 from orchestrator.domain.outcomes import Ending, Outcome
 from orchestrator.domain.policies import Policy, Purpose
@@ -43,6 +44,7 @@ from orchestrator.runtime.workers import CancelToken
 from orchestrator.sandbox.adapter import DockerSandbox
 from orchestrator.sandbox.engine import Engine
 from orchestrator.storage.journal import SqliteJournal
+from tests.exchanging import exchange_in_turns
 
 pytestmark = pytest.mark.docker
 
@@ -102,6 +104,9 @@ class RecordingSession:
         if frame is not None:
             self._came.append(encode(frame))
         return frame
+
+    def exchange(self, answerer: Session, wrapping: Wrapping, clock: Callable[[], float]) -> Exchange:
+        return exchange_in_turns(self, answerer, wrapping, clock)
 
     def cap_cpu(self, total_seconds: float) -> None:
         self._session.cap_cpu(total_seconds)
