@@ -18,8 +18,8 @@ from orchestrator.errors import RunStateError
 from orchestrator.evaluation.hidden import SplitStore, files_digest
 from orchestrator.evaluation.host import EvaluatorHost
 from orchestrator.methods.agentic_evolve import read_history
-from orchestrator.methods.agentic_evolve.entries import Entry, load_entry
-from orchestrator.methods.agentic_evolve.final_choice import final_entry, rule_of
+from orchestrator.methods.agentic_evolve.entries import Entry
+from orchestrator.methods.agentic_evolve.final_choice import final_entry, named_entry, rule_of
 from orchestrator.ports import Journal
 from orchestrator.runtime.workers import CancelToken
 from orchestrator.search.final_choice import Rule
@@ -57,8 +57,13 @@ class Found:
     assessment: Assessment | None = None
 
 
-def runs_to_assess(places: Places, run_id: str) -> list[str]:
+def runs_to_assess(places: Places, run_id: str, note: Callable[[str], None]) -> list[str]:
     """The run itself; of a batch, the runs of its members.
+
+    Args:
+        places: Of this invocation.
+        run_id: Of a run or a batch.
+        note: Told which members have not ended.
 
     Raises:
         RunStateError: It is a batch of which no member has begun.
@@ -72,11 +77,22 @@ def runs_to_assess(places: Places, run_id: str) -> list[str]:
     if not found:
         msg = f"no member of batch {run_id} has a run yet; `evolvarium resume {run_id}` goes on"
         raise RunStateError(msg)
+    for member in members:
+        if member.end is None:
+            begun = member.run_id in found
+            so_far = "is unfinished; its best so far is assessed" if begun else "has no run yet and is left out"
+            note(f"{member.task} {so_far} (`evolvarium resume {run_id}` goes on)")
     return found
 
 
 def assess_runs(
-    places: Places, run_ids: Sequence[str], asked: Asked, *, token: CancelToken, note: Callable[[str], None]
+    places: Places,
+    run_ids: Sequence[str],
+    asked: Asked,
+    *,
+    token: CancelToken,
+    note: Callable[[str], None],
+    on_run: Callable[[str], object],
 ) -> Iterator[Found]:
     """Assess one run after the other, in containers; nothing is recorded, so that it can be repeated.
 
@@ -86,6 +102,7 @@ def assess_runs(
         asked: Of each of them.
         token: An operator's wish to stop.
         note: Told what takes a while, and what is other than it was.
+        on_run: Told the task of each run before it is assessed.
 
     Raises:
         InputError: A task has no assessment, or nothing that the rule could choose by.
@@ -95,17 +112,19 @@ def assess_runs(
     store = run_store(places)
     with store.open(run_ids[0], read_only=True) as journal:
         choices = recorded_run(places, run_ids[0], journal).choices
+        _chosen(run_ids[0], journal, asked)  # what is wrong with it is told before anything is started
     policy = find_policy(places, choices.policy, choices.runtime)
     with stops_as_cancelled(token), open_bench(places, policy, token, note) as bench:
         for run_id in run_ids:
             token.check()
             with store.open(run_id, read_only=True) as journal:
                 run = recorded_run(places, run_id, journal)
+                on_run(run.task.name)
                 yield _assessed(places, bench, run, asked, note)
 
 
 def _assessed(places: Places, bench: Bench, run: SearchRun, asked: Asked, note: Callable[[str], None]) -> Found:
-    entry, choice = _chosen(run.journal, asked)
+    entry, choice = _chosen(run.run_id, run.journal, asked)
     found = Found(
         run_id=run.run_id,
         task=run.task.name,
@@ -129,10 +148,10 @@ def _assessed(places: Places, bench: Bench, run: SearchRun, asked: Asked, note: 
     return replace(found, verdicts=verdicts, assessment=assessment)
 
 
-def _chosen(journal: Journal, asked: Asked) -> tuple[Entry | None, str]:
-    if asked.commit is not None:
-        return load_entry(asked.commit, journal), BY_ID
+def _chosen(run_id: str, journal: Journal, asked: Asked) -> tuple[Entry | None, str]:
     history = read_history(journal)
+    if asked.commit is not None:
+        return named_entry(history, run_id, asked.commit), BY_ID
     return final_entry(history, asked.choice), (asked.choice or rule_of(history)).value
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Decimal
-from pathlib import Path
 from typing import Any
 
 from orchestrator.bootstrap.batch_records import (
@@ -35,8 +34,8 @@ from orchestrator.bootstrap.runs import exists, find_run, new_run, run_store
 from orchestrator.bootstrap.search import Finished, Watch, begin, resume
 from orchestrator.domain.conversation import Usage
 from orchestrator.errors import EvolvariumError, InputError
-from orchestrator.evaluation.task_families import is_family, members
-from orchestrator.evaluation.tasks import load_task
+from orchestrator.evaluation.task_families import members
+from orchestrator.evaluation.tasks import family_folder, load_task
 from orchestrator.methods.agentic_evolve import StopReason, read_history
 from orchestrator.ports import Journal
 from orchestrator.storage.runs import RunStore
@@ -127,8 +126,7 @@ def family_members(places: Places, name: str) -> tuple[str, tuple[str, ...]]:
     Raises:
         InputError: There is no such family, or it has no members.
     """
-    roots = [root / name for root in places.task_roots if is_family(root / name)]
-    folder = next(iter([*roots, *([Path(name)] if is_family(Path(name)) else [])]), None)
+    folder = family_folder(name, places.task_roots)
     if folder is None:
         msg = f"{name!r} is no family of tasks, so there are no members to run with --all; leave --all out"
         raise InputError(msg)
@@ -136,7 +134,9 @@ def family_members(places: Places, name: str) -> tuple[str, tuple[str, ...]]:
     if not found:
         msg = f"the family {name!r} has no members yet; add a folder with a task.yaml to it"
         raise InputError(msg)
-    return folder.resolve().name, tuple(found) if roots else tuple(str(task.resolve()) for task in found.values())
+    return folder.resolve().name, tuple(found) if folder.parent in places.task_roots else tuple(
+        str(task.resolve()) for task in found.values()
+    )
 
 
 def _through(

@@ -7,11 +7,10 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from orchestrator.errors import InputError, PrerequisiteError
-from orchestrator.evaluation.tasks import find_tasks, task_folder
+from orchestrator.evaluation.tasks import task_folder
 from orchestrator.runtime.strict_yaml import shown
 from orchestrator.runtime.user_files import is_folder, kind_at
 
@@ -37,14 +36,7 @@ class Places:
         Raises:
             InputError: There is none; the message names close ones.
         """
-        try:
-            return task_folder(name, self.task_roots)
-        except InputError as error:
-            close = get_close_matches(name, find_tasks(self.task_roots), n=3)
-            if not close:
-                raise
-            msg = f"{error}; did you mean {' or '.join(repr(match) for match in close)}?"
-            raise InputError(msg) from error
+        return task_folder(name, self.task_roots)
 
 
 def find_places(home: Path | None, task_root: Path | None, environment: Mapping[str, str] | None = None) -> Places:

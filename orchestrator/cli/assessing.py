@@ -10,6 +10,7 @@ import typer
 from orchestrator.bootstrap.assessing import Asked, Found, assess_runs, runs_to_assess
 from orchestrator.bootstrap.places import find_places
 from orchestrator.bootstrap.runs import find_run, run_store
+from orchestrator.cli.assessing_progress import assessing
 from orchestrator.cli.batch_documents import AssessedRun, AssessmentDocument, SplitQuality
 from orchestrator.cli.options import Choice, Home, Json, RunName, TaskRoot
 from orchestrator.cli.stopping import stoppable
@@ -44,12 +45,12 @@ def assess(
         raise InputError(msg)
     places = find_places(home, task_root)
     run_id = find_run(run_store(places), run)
-    run_ids = runs_to_assess(places, run_id)
     terminal = Terminal(as_json=as_json)
+    run_ids = runs_to_assess(places, run_id, terminal.note)
     try:
-        with stoppable() as token:
+        with stoppable() as token, assessing(terminal, len(run_ids)) as lines:
             asked = Asked(commit=commit, choice=choice)
-            found = list(assess_runs(places, run_ids, asked, token=token, note=terminal.note))
+            found = list(assess_runs(places, run_ids, asked, token=token, note=lines.note, on_run=lines.begin))
     except Cancelled as error:
         msg = "the assessment was stopped; nothing of it is kept"
         raise Cancelled(msg) from error

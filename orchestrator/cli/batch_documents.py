@@ -15,8 +15,9 @@ class BatchMember(Document):
     task: str
     run: str | None
     """null: it has not begun, or its run was removed."""
-    state: Literal["done", "unfinished", "paused", "budget-spent", "waiting", "missing", "unreadable"]
-    """`waiting`: it has not begun; `missing`: its run was removed; `unreadable`: `problem` says why."""
+    state: Literal["done", "unfinished", "paused", "budget-spent", "waiting", "preparing", "missing", "unreadable"]
+    """`waiting`: it has not begun; `preparing`: what its run needs is being made ready, so the run has no id yet;
+    `missing`: its run was removed; `unreadable`: `problem` says why."""
     pause: str | None = None
     """Why it is paused; null: it is not."""
     problem: str | None = None

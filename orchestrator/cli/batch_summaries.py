@@ -72,7 +72,9 @@ def batch_document(
     """
     header = read_header(batch_id, journal)
     views = list(member_views(store, header, journal, choice))
-    members = [_member(member, view) for member, view in views]
+    is_held = store.owner_pid(batch_id) is not None
+    next_one = next((member.number for member, _ in views if member.end is None), None) if is_held else None
+    members = [_member(member, view, is_next=member.number == next_one) for member, view in views]
     known = [view for _, view in views if isinstance(view, RunView)]
     usage = sum((view.history.total.usage for view in known), Usage(usd=Decimal(0)))
     return BatchDocument(
@@ -146,9 +148,11 @@ def batch_entry(store: RunStore, info: RunInfo, journal: Journal) -> RunEntry:
     )
 
 
-def _member(member: Member, view: RunView | RunStateError | None) -> BatchMember:
+def _member(member: Member, view: RunView | RunStateError | None, *, is_next: bool) -> BatchMember:
+    """A member; the next one of a batch that a process works on is being prepared as long as it has no run."""
     if view is None:
-        state: Literal["waiting", "missing"] = "waiting" if member.run_id is None else "missing"
+        state: Literal["waiting", "preparing", "missing"] = "waiting" if member.run_id is None else "missing"
+        state = "preparing" if is_next else state
         return BatchMember(task=member.task, run=None, state=state)
     if isinstance(view, RunStateError):
         return BatchMember(task=member.task, run=member.run_id, state="unreadable", problem=str(view))

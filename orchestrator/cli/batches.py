@@ -23,12 +23,28 @@ from orchestrator.cli.progress import followed
 from orchestrator.cli.search_endings import explained_search
 from orchestrator.cli.stopping import stoppable
 from orchestrator.cli.terminal import Rows, Terminal, inert, json_line, one_line
-from orchestrator.errors import BudgetExhausted, EvolvariumError
+from orchestrator.errors import BudgetExhausted, EvolvariumError, InputError
+from orchestrator.evaluation.tasks import family_folder
 from orchestrator.ports import Journal
 from orchestrator.search.final_choice import Rule
 from orchestrator.storage.runs import RunStore
 
 _PAGE, _DOCUMENT = "report.md", "report.json"
+
+
+def require_a_task(places: Places, name: str) -> None:
+    """See that a name is a task's where no --all was given.
+
+    Raises:
+        InputError: It is none; of a family, the message says that --all runs every member.
+    """
+    try:
+        places.task(name)
+    except InputError as error:
+        if family_folder(name, places.task_roots) is None:
+            raise
+        msg = f"{error}; or run all with --all"
+        raise InputError(msg) from error
 
 
 def run_all(

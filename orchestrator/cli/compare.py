@@ -12,7 +12,7 @@ from orchestrator.bootstrap.places import existing_places
 from orchestrator.bootstrap.runs import run_store
 from orchestrator.cli.compare_documents import ComparisonDocument
 from orchestrator.cli.compare_reading import read_group
-from orchestrator.cli.files import require_target, write_text
+from orchestrator.cli.files import require_output_name, require_target, write_text
 from orchestrator.cli.options import Force, Home, Json, Output
 from orchestrator.cli.plain_help import PlainCommand
 from orchestrator.cli.terminal import Rows, Terminal, inert, json_line, one_line, visible
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typer._click import Context
 
 _WITH = "--with"
+_EXAMPLE = "evolvarium compare latest --with previous"
 _PAGE, _DOCUMENT, _PICTURE = "compare.md", "compare.json", "best_so_far"
 
 
@@ -29,6 +30,8 @@ class GroupsCommand(PlainCommand):
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """As the base class, once each of these names has a `--with` of its own."""
+        if not ctx.resilient_parsing and _lacks_others(args):
+            ctx.fail(f"{_WITH} is missing: it names the runs of group B; for example, `{_EXAMPLE}`")
         spread: list[str] = []
         is_within = False
         for position, argument in enumerate(args):
@@ -45,6 +48,12 @@ class GroupsCommand(PlainCommand):
             else:
                 spread += [_WITH, argument] if is_within else [argument]
         return super().parse_args(ctx, spread)
+
+
+def _lacks_others(args: list[str]) -> bool:
+    """Whether runs are named, but none of group B, and no help is asked for."""
+    has_others = any(argument == _WITH or argument.startswith(f"{_WITH}=") for argument in args)
+    return not has_others and "--help" not in args and not all(map(_is_option, args))
 
 
 def _is_option(argument: str) -> bool:
@@ -79,7 +88,10 @@ def compare(
     Mann-Whitney test, exact where no two values are equal. Runs that have not ended are left out and named. With -o, a
     folder receives these tables (compare.md), the best so far against evaluations and what was spent (best_so_far.png
     and .svg: median and band), and the document (compare.json). Needs no engine.
+
+    For example: evolvarium compare latest --with previous
     """
+    require_output_name(output, command="compare")
     store = run_store(existing_places(home))
     first = read_group(store, named_runs(store, runs), "group A")
     other = read_group(store, named_runs(store, others), "group B")

@@ -105,6 +105,8 @@ class ComparisonDocument(Document):
     task: str
     quality: str
     """The metric of all figures."""
+    label: str
+    """What people call it."""
     unit: str
     lower_is_better: bool
     a: RunGroup

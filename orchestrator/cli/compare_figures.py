@@ -9,14 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from orchestrator.cli.compare_documents import BandDocument, ComparisonDocument
-from orchestrator.cli.figures import literal
+from orchestrator.cli.compare_reading import SPENT_WORDS
+from orchestrator.cli.figures import label_quality
 
-_LABELS = {
-    "evaluations": "evaluations",
-    "tokens": "tokens",
-    "usd": "US dollars",
-    "cpu_seconds": "CPU seconds of programs and analyses",
-}
 _BANDS = {"min-max": "lowest to highest", "interquartile": "quartiles"}
 _COLUMNS = 2
 
@@ -26,13 +21,14 @@ def best_so_far_bands(document: ComparisonDocument) -> Figure:
     kinds = list(dict.fromkeys(band.spent for band in document.bands))
     lines = max(1, -(-len(kinds) // _COLUMNS))
     figure = Figure(figsize=(6.2 * min(max(len(kinds), 1), _COLUMNS), 3.9 * lines), layout="constrained")
-    unit = f" ({literal(document.unit)})" if document.unit else ""
     counts = {"a": len(document.a.runs), "b": len(document.b.runs)}
     for place, kind in enumerate(kinds):
         axes = figure.add_subplot(lines, min(len(kinds), _COLUMNS), place + 1)
-        _draw(axes, [band for band in document.bands if band.spent == kind], counts)
-        axes.set_xlabel(_LABELS[kind])
-        axes.set_ylabel(f"best {literal(document.quality)} so far{unit}")
+        bands = [band for band in document.bands if band.spent == kind]
+        _draw(axes, bands, counts)
+        axes.set_xlabel(SPENT_WORDS[kind])
+        values = [value for band in bands for _, *heights in band.rows for value in heights]
+        label_quality(axes, values, document.label, document.unit)
         if kind == "evaluations":
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure

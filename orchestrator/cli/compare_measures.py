@@ -16,14 +16,16 @@ from orchestrator.cli.compare_documents import (
     SampleDocument,
     SplitComparison,
 )
-from orchestrator.cli.compare_reading import SPENT, CountedRun, Group, Spent
+from orchestrator.cli.compare_reading import SPENT, SPENT_WORDS, CountedRun, Group, Spent
 from orchestrator.cli.comparison import best_scores, initial_scores
+from orchestrator.runtime.counts import counted
 from orchestrator.search.resampling import LEVEL
 from orchestrator.search.statistics import RESAMPLES, Sample, mean_difference, rank_test, sample
 from orchestrator.search.statistics_bands import Band, band_kind, band_over
 from orchestrator.search.streams import stream
 
 _LEVEL_OF_TESTS = 0.05
+_WORDS = {"budget_usd": "US dollars at most", "budget_tokens": "tokens at most"}
 
 
 def comparison_document(
@@ -50,6 +52,7 @@ def comparison_document(
     return ComparisonDocument(
         task=str(view.history.header["task"]["name"]),
         quality=view.quality.metric,
+        label=view.quality.label,
         unit=view.quality.unit,
         lower_is_better=view.quality.lower_is_better,
         a=_group(first),
@@ -68,6 +71,11 @@ def comparison_document(
         ],
         files=list(files),
     )
+
+
+def condition_words(name: str) -> str:
+    """What differs between runs, as people say it."""
+    return _WORDS.get(name, name.replace("_", " "))
 
 
 def _group(group: Group) -> RunGroup:
@@ -139,7 +147,7 @@ def _bands(first: Group, other: Group) -> tuple[list[BandDocument], list[str]]:
             if curve is None
         ]
         if unknown:
-            warnings.append(f"no curve against {what}, which is unknown for {', '.join(unknown)}")
+            warnings.append(f"no curve against {SPENT_WORDS[what]}, which is unknown for {', '.join(unknown)}")
             continue
         known = [[curve for curve in its if curve is not None] for its in curves]
         if any(spent for its in known for curve in its for spent, _ in curve):
@@ -162,9 +170,10 @@ def _warnings(first: Group, other: Group, conditions: Iterable[ConditionDocument
     for condition in conditions:
         mixed = [group.option for group, values in ((first, condition.a), (other, condition.b)) if len(values) > 1]
         if mixed:
-            warnings.append(f"{' and '.join(mixed)}: the runs differ in {condition.name}")
+            warnings.append(f"{' and '.join(mixed)}: the runs differ in {condition_words(condition.name)}")
         elif condition.name in BUDGETS and condition.a and condition.b:
-            warnings.append(f"the budgets differ: {condition.name} is {condition.a[0]} in A and {condition.b[0]} in B")
+            words = condition_words(condition.name)
+            warnings.append(f"the budgets differ in {words}: {condition.a[0]} in A, {condition.b[0]} in B")
     for group in (first, other):
         warnings += [
             f"{group.option}: runs {' and '.join(runs)} made the same programs; they count as {len(runs)} runs and are "
@@ -174,7 +183,9 @@ def _warnings(first: Group, other: Group, conditions: Iterable[ConditionDocument
     n, m = len(first.runs), len(other.runs)
     least = min(1.0, 2 / comb(n + m, n))
     if least > _LEVEL_OF_TESTS:
-        warnings.append(f"with {n} and {m} runs the p-value is {least:.3g} at the least, however large the difference")
+        warnings.append(
+            f"with {n} and {counted(m, 'run')} the p-value is {least:.3g} at the least, however large the difference"
+        )
     return warnings
 
 
@@ -193,4 +204,5 @@ def _is_partial(split: SplitComparison) -> bool:
 
 
 def _missing(split: SplitComparison) -> str:
-    return f"split {split.split!r} has no score of the best of {', '.join(split.missing)}, which does not count there"
+    does = "does" if len(split.missing) == 1 else "do"
+    return f"split {split.split!r} has no score of the best of {', '.join(split.missing)}, which {does} not count there"

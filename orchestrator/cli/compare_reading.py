@@ -16,6 +16,12 @@ from orchestrator.storage.runs import RunStore
 
 Spent = Literal["evaluations", "tokens", "usd", "cpu_seconds"]
 SPENT: tuple[Spent, ...] = ("evaluations", "tokens", "usd", "cpu_seconds")
+SPENT_WORDS: dict[Spent, str] = {
+    "evaluations": "evaluations",
+    "tokens": "tokens",
+    "usd": "US dollars",
+    "cpu_seconds": "CPU seconds of programs and analyses",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +107,7 @@ def _counted(view: RunView) -> CountedRun | str:
     if not view.has_ended:
         state = "it has not ended" if view.pause is None else "it is paused"
         return f"{state}; `evolvarium resume {view.run_id}` goes on with it"
-    best = view.history.best
+    best = view.best
     if best is None:
         return "none of its programs has a score"
     return CountedRun(view=view, best=best, points=best_so_far(view.history))

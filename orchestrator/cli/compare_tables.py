@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
+
 from orchestrator.cli.compare_documents import ComparisonDocument, SampleDocument, SplitComparison
+from orchestrator.cli.compare_measures import condition_words
 from orchestrator.cli.terminal import Rows
+
+_MOST_DECIMALS = 9
+_DIGEST = re.compile(r"^(sha256:[0-9a-f]{12})[0-9a-f]+$")
 
 
 def comparison_tables(document: ComparisonDocument) -> list[Rows]:
@@ -20,13 +28,15 @@ def _qualities(document: ComparisonDocument) -> Rows:
     unit = f", {document.unit}" if document.unit else ""
     better = "lower is better" if document.lower_is_better else "higher is better"
     columns = ["split", "initial", "group", "n", "mean", "SD", "median", "min", "max"]
-    return Rows(title=f"{document.task}: {document.quality}{unit} of the best ({better})", columns=columns, rows=rows)
+    guides = "".join(f"; split {split.split} guides the search" for split in document.splits if split.seen)
+    title = f"{document.task}: {document.label}{unit} of the best ({better}){guides}"
+    return Rows(title=title, columns=columns, rows=rows, spare_columns=["median", "initial"])
 
 
 def _split_cells(split: SplitComparison, is_first: bool) -> list[object]:
     if not is_first:
         return ["", ""]
-    return [f"{split.split} (guides the search)" if split.seen else split.split, split.initial]
+    return [split.split, split.initial]
 
 
 def _sample_cells(values: SampleDocument | None) -> list[object]:
@@ -39,8 +49,7 @@ def _differences(document: ComparisonDocument) -> Rows:
     rows = [
         [
             split.split,
-            _points(split.points),
-            None if split.low is None or split.high is None else f"{split.low:.6g} to {split.high:.6g}",
+            *_difference(split),
             None if split.u is None else f"{split.u:g} of {split.pairs}",
             split.p,
             split.p_method,
@@ -53,18 +62,38 @@ def _differences(document: ComparisonDocument) -> Rows:
     return Rows(title=title, columns=columns, rows=rows)
 
 
-def _points(points: float | None) -> str | None:
-    if points is None:
-        return None
-    return "equal" if points == 0 else f"{'better' if points > 0 else 'worse'} by {abs(points):.6g}"
+def _difference(split: SplitComparison) -> list[str | None]:
+    """Of the means, and its interval, with equally many decimals."""
+    if split.points is None:
+        return [None, None]
+    size, *ends = alike([abs(split.points), *(end for end in (split.low, split.high) if end is not None)])
+    said = "equal" if split.points == 0 else f"{'better' if split.points > 0 else 'worse'} by {size}"
+    return [said, " to ".join(ends) or None]
+
+
+def alike(values: Sequence[float]) -> list[str]:
+    """Numbers with equally many decimals: six significant digits of the largest one, and one of the first at least."""
+    sizes = [abs(value) for value in values if value]
+    most = math.floor(math.log10(max(sizes, default=1.0)))
+    decimals = 5 - most
+    if values[0]:
+        decimals = max(decimals, -math.floor(math.log10(abs(values[0]))))
+    if most > 5 or decimals > _MOST_DECIMALS:
+        return [f"{value + 0.0:.5e}" for value in values]
+    return [f"{round(value, decimals) + 0.0:.{decimals}f}" for value in values]
 
 
 def _conditions(document: ComparisonDocument) -> list[Rows]:
     rows = [
-        [condition.name.replace("_", " "), ", ".join(condition.a) or None, ", ".join(condition.b) or None]
+        [condition_words(condition.name), _values(condition.a), _values(condition.b)]
         for condition in document.conditions
     ]
     return [Rows(title="What differs between the runs", columns=["", "A", "B"], rows=rows)] if rows else []
+
+
+def _values(values: Sequence[str]) -> str | None:
+    """All of them; of a digest the beginning, so that two fit beside each other."""
+    return ", ".join(_DIGEST.sub(r"\1…", value) for value in values) or None
 
 
 def _runs(document: ComparisonDocument) -> Rows:

@@ -236,6 +236,8 @@ class CandidateDocument(Document):
     """null: the initial program."""
     description: str
     parents: list[str]
+    """What it was made from: the known program that the files last equalled before they were changed, and then those
+    that were read for it."""
     duplicate_of: str | None
     metrics: Metrics | None
     failure: FailureDocument | None

@@ -9,11 +9,13 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 from numpy.typing import NDArray
 
 from orchestrator.cli.files import write_content
+from orchestrator.cli.report_page.scales import LOGARITHMIC, needs_logarithm
 from orchestrator.cli.terminal import one_line
 from orchestrator.search.archive import Grid
 
@@ -38,11 +40,27 @@ def best_so_far(curves: Mapping[str, Sequence[tuple[int, float]]], quality: str,
             axes.step(evaluations, values, where="post", label=literal(name), marker=".", markersize=4)
     axes.set_xlabel("evaluations")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylabel(f"best {literal(quality)} so far" + (f" ({literal(unit)})" if unit else ""))
+    label_quality(axes, [value for curve in curves.values() for _, value in curve], quality, unit)
     axes.grid(visible=True, alpha=0.3)
     if any(curves.values()):
         axes.legend(fontsize="small")
     return figure
+
+
+def label_quality(axes: Axes, values: Sequence[float], quality: str, unit: str) -> None:
+    """Name the vertical axis of the best so far, and make it logarithmic where it would hide most of what it shows.
+
+    Args:
+        axes: With everything drawn.
+        values: All that was drawn.
+        quality: Name of the metric.
+        unit: Of it; empty: it has none.
+    """
+    is_logarithmic = needs_logarithm(values)
+    if is_logarithmic:
+        axes.set_yscale("log")
+    scale = f", {LOGARITHMIC}" if is_logarithmic else ""
+    axes.set_ylabel(f"best {literal(quality)} so far" + (f" ({literal(unit)})" if unit else "") + scale)
 
 
 def grids(archives: Mapping[str, Grid[Any]], features: Sequence[str]) -> Figure:

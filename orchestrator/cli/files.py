@@ -56,6 +56,25 @@ def require_target(path: Path, *, force: bool) -> None:
         raise InputError(msg) from error
 
 
+def require_output_name(path: Path | None, *, command: str, page: bool = False) -> None:
+    """See, before any work is done, that a name is one of what a command can write.
+
+    Args:
+        path: As given; None: nothing is written. A folder that exists may have any name.
+        command: Of the program, for the message.
+        page: Whether it can also write one page, `.html`.
+
+    Raises:
+        InputError: The name ends as that of another kind of file does.
+    """
+    suffix = "" if path is None else path.suffix.lower()
+    if path is None or (page and suffix == ".html") or suffix[1:].isdigit() or not suffix or _is_folder(path):
+        return
+    ways = "a folder, whose name has no such ending" + (", or a page, whose name ends in '.html'" if page else "")
+    msg = f"{str(path)!r} ends in {suffix!r}, and `evolvarium {command}` cannot write such a file; name {ways}"
+    raise InputError(msg)
+
+
 def require_folder(path: Path) -> None:
     """See, before any work is done, that a folder can be written or made; nothing is left of the attempt.
 

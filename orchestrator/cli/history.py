@@ -14,7 +14,7 @@ from orchestrator.domain.verdicts import Verdict
 from orchestrator.errors import RunStateError
 from orchestrator.methods.agentic_evolve import History, read_history
 from orchestrator.methods.agentic_evolve.entries import Entry
-from orchestrator.methods.agentic_evolve.final_choice import final_entry, rule_of
+from orchestrator.methods.agentic_evolve.final_choice import final_entry, named_entry, rule_of
 from orchestrator.methods.agentic_evolve.history import best_of
 from orchestrator.ports import Journal
 from orchestrator.search.final_choice import Rule
@@ -140,11 +140,6 @@ def find_candidate(view: RunView, candidate_id: str) -> Entry:
     Raises:
         RunStateError: The run has none of this id.
     """
-    history = view.history
-    every = {entry.id: entry for entry in (history.initial, *history.commits) if entry is not None}
-    found = view.best if candidate_id == "best" else every.get(candidate_id)
-    if found is None:
-        known = ", ".join(list(every)[-5:]) or "none yet"
-        msg = f"run {view.run_id!r} has no candidate {candidate_id!r}; its last ones are: {known}"
-        raise RunStateError(msg)
-    return found
+    if candidate_id == "best" and view.best is not None:
+        return view.best
+    return named_entry(view.history, view.run_id, candidate_id)

@@ -155,7 +155,7 @@ class TaskDocument(Document):
 
 
 class TasksDocument(Document):
-    """`task list`."""
+    """`task list`, and `task check` of a family."""
 
     tasks: list[TaskDocument]
 

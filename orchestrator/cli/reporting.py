@@ -14,7 +14,7 @@ from orchestrator.bootstrap.report_records import ReportRecords, read_report_rec
 from orchestrator.bootstrap.runs import BATCH, find_run, kind_of, run_store
 from orchestrator.cli.batches import report_batch
 from orchestrator.cli.comparison import compared, comparison_rows, difference_rows, report_document, spending_rows
-from orchestrator.cli.files import require_target, write_text
+from orchestrator.cli.files import require_output_name, require_target, write_text
 from orchestrator.cli.history import RunView, read_view
 from orchestrator.cli.options import Choice, Force, Home, Json, Output
 from orchestrator.cli.report_documents import ReportDocument
@@ -45,6 +45,7 @@ def report(
     and shows every program, change, experiment and answer. Of a batch, a folder receives its table, and all this of
     each member in a folder of its own. Needs no engine.
     """
+    require_output_name(output, command="report", page=True)
     places = existing_places(home)
     store = run_store(places)
     ids = list(dict.fromkeys(find_run(store, name) for name in runs))

@@ -16,8 +16,8 @@ from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.runs import BATCH, EVOLUTION, SQL_BENCH, SQL_SWEEP, find_run, in_words, kind_of, run_store
 from orchestrator.bootstrap.search import Finished, Watch, begin, resume
 from orchestrator.bootstrap.search_replay import replay
+from orchestrator.cli.batches import require_a_task, run_all
 from orchestrator.cli.batches import resume as resume_whole_batch
-from orchestrator.cli.batches import run_all
 from orchestrator.cli.files import require_target, write_text
 from orchestrator.cli.history import read_view
 from orchestrator.cli.model_options import with_model_options
@@ -186,6 +186,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     if every:
         run_all(places, choices, settings, as_json=as_json, run_id_file=run_id_file)
         return
+    require_a_task(places, task)
     _follow(places, as_json, lambda watch: begin(places, choices, settings, watch), run_id_file)
 
 

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.bootstrap.places import find_places
+from orchestrator.bootstrap.places import Places, find_places
 from orchestrator.bootstrap.policies import find_policy
 from orchestrator.cli.installation_documents import NewTaskDocument, TaskDocument, TasksDocument
 from orchestrator.cli.options import Json, TaskName, TaskRoot
 from orchestrator.cli.terminal import Rows, Terminal
 from orchestrator.errors import TaskError
 from orchestrator.evaluation.new_task import new_task
-from orchestrator.evaluation.task_families import package_name
-from orchestrator.evaluation.tasks import check_task, find_tasks, load_task, unused_parts
+from orchestrator.evaluation.task_families import members, package_name
+from orchestrator.evaluation.tasks import check_task, family_folder, find_tasks, load_task, unused_parts
 
 task_app = typer.Typer(help="List, check and make task packages.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -33,22 +33,17 @@ def list_tasks(task_root: TaskRoot = None, as_json: Json = False) -> None:
 
 @task_app.command("check")
 def check(task: TaskName, task_root: TaskRoot = None, as_json: Json = False) -> None:
-    """Check a task package, without running any of it.
+    """Check a task package, or every member of a family, without running any of it.
 
-    Exit code 2 when it is not well formed. What is found is certainly wrong; what is not found may be wrong still.
+    Exit code 2 when one is not well formed. What is found is certainly wrong; what is not found may be wrong still.
     """
     places = find_places(None, task_root)
-    folder = places.task(task)
-    document = _task_document(package_name(folder), folder)
-    if document.valid:
-        policy = find_policy(places, "default")
-        package = load_task(folder)
-        document = document.model_copy(update={"notes": [*unused_parts(package), *package.spec.over(policy)]})
-    problems = [f"- {problem}" for problem in document.problems]
-    text = f"{document.path} is well formed" if document.valid else f"{document.path} is not well formed:"
-    notes = [f"- note: {note}" for note in document.notes]
-    Terminal(as_json=as_json).result(document, "\n".join([text, *problems, *notes]))
-    if not document.valid:
+    family = None if task in find_tasks(places.task_roots) else family_folder(task, places.task_roots)
+    folders = {} if family is None else members(family)
+    documents = [_checked(places, folder) for folder in folders.values() or [places.task(task)]]
+    document = documents[0] if not folders else TasksDocument(tasks=documents)
+    Terminal(as_json=as_json).result(document, "\n".join(line for one in documents for line in _lines(one)))
+    if not all(one.valid for one in documents):
         raise typer.Exit(TaskError.exit_code)
 
 
@@ -63,10 +58,29 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Make a small, complete task package to start from."""
-    folder = new_task(into, name, known=find_tasks(find_places(None, None).task_roots), two_modules=two_modules)
+    known = find_tasks(find_places(None, None).task_roots)
+    missing = not into.exists()
+    folder = new_task(into, name, known=known, two_modules=two_modules)
     files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
     document = NewTaskDocument(name=name, path=str(folder), files=files)
-    Terminal(as_json=as_json).result(document, "\n".join([f"made {folder} with", *(f"- {file}" for file in files)]))
+    terminal = Terminal(as_json=as_json)
+    if missing:
+        terminal.note(f"the folder {str(into)!r} did not exist and was made, too")
+    terminal.result(document, "\n".join([f"made {folder} with", *(f"- {file}" for file in files)]))
+
+
+def _checked(places: Places, folder: Path) -> TaskDocument:
+    document = _task_document(package_name(folder), folder)
+    if not document.valid:
+        return document
+    package = load_task(folder)
+    notes = [*unused_parts(package), *package.spec.over(find_policy(places, "default"))]
+    return document.model_copy(update={"notes": notes})
+
+
+def _lines(document: TaskDocument) -> list[str]:
+    first = f"{document.path} is well formed" if document.valid else f"{document.path} is not well formed:"
+    return [first, *(f"- {text}" for text in document.problems), *(f"- note: {text}" for text in document.notes)]
 
 
 def _task_document(name: str, folder: Path) -> TaskDocument:

@@ -18,6 +18,8 @@ from orchestrator.cli.layout import fitting_table
 _WORKFLOW_START = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
 _WORKFLOW_MARK = re.compile(r"##(?=[A-Za-z]*\[)")
 _PIPE_COLUMNS = 160
+_TITLE_CHARACTERS = 1000
+"""Of a heading in a document, which breaks over lines; a table's cells are shorter."""
 
 
 def visible(text: str) -> str:
@@ -63,7 +65,7 @@ class Rows:
 
     def markdown(self) -> str:
         """As a section of a page in GitHub-flavoured Markdown."""
-        title = one_line(self.title, self.cell_characters)
+        title = one_line(self.title, _TITLE_CHARACTERS)
         lines = [f"## {title}", "", _pipes(self.cells(self.columns)), _pipes(["---"] * len(self.columns))]
         lines += [_pipes(self.cells(row)) for row in self.rows]
         return "\n".join(lines) + "\n"
@@ -113,7 +115,7 @@ def _cell(value: object, characters: int) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value + 0.0:.6g}"  # no negative zero
     return one_line(str(value), characters)
 
 

@@ -19,6 +19,7 @@ from orchestrator.evaluation.package_files import Problems, read_files, read_tex
 from orchestrator.evaluation.task_code import evaluator_problems, program_problems
 from orchestrator.evaluation.task_document import TASK_FILE, examined
 from orchestrator.evaluation.task_families import FAMILY_FILE, Package, is_family, members, read_package
+from orchestrator.evaluation.task_names import listed, meant_names
 from orchestrator.evaluation.task_spec import FilesSplit, GeneratedSplit, PublicSplit, TaskSpec
 from orchestrator.runtime.strict_yaml import shown
 from orchestrator.runtime.user_files import kind_at
@@ -97,7 +98,8 @@ def task_folder(name: str, roots: Sequence[Path]) -> Path:
     """The folder of a task, by its name under the roots or by its own path.
 
     Raises:
-        InputError: There is none, or the name is that of a known task and of another folder here.
+        InputError: There is none (the message names close ones), it is a family, or the name is that of a known task
+            and of another folder here.
     """
     found = find_tasks(roots)
     here = Path(name)
@@ -116,14 +118,20 @@ def task_folder(name: str, roots: Sequence[Path]) -> Path:
         return found[name]
     if is_folder:
         return here
-    known = ", ".join(found) or "none"
-    family = next((folder for folder in (here, *(root / name for root in roots)) if is_family(folder)), None)
+    family = family_folder(name, roots)
     if family is not None:
         names = ", ".join(members(family)) or "none so far"
-        msg = f"{name!r} is a family of tasks; name one of its members: {names}; or run all with --all"
+        msg = f"{name!r} is a family of tasks; name one of its members: {names}"
         raise InputError(msg)
-    msg = f"no task {name!r}: it is neither a known task ({known}) nor a folder with a {TASK_FILE}"
+    meant = meant_names(name, list(found), Path())
+    suggested = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ":"
+    msg = f"no task {name!r}{suggested} it is neither a known task ({listed(found)}) nor a folder with a {TASK_FILE}"
     raise InputError(msg)
+
+
+def family_folder(name: str, roots: Sequence[Path]) -> Path | None:
+    """The folder of a family of tasks, by its name under the roots or by its own path; None: there is none."""
+    return next((folder for folder in (*(root / name for root in roots), Path(name)) if is_family(folder)), None)
 
 
 def load_task(folder: Path) -> Task:

@@ -47,7 +47,7 @@ def classify(evidence: Evidence, claim: Ending) -> tuple[Ending, str]:
     if limit is not None:
         return limit
     if claim not in (Ending.OK, Ending.NO_RESULT):
-        return claim, "as its frames say"
+        return claim, "reported by its runner, with no limit met"
     if evidence.ended_by_itself and evidence.exit_code:
         return _exit(evidence.exit_code)
     if claim is Ending.OK:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from orchestrator.domain.policies import Purpose
+from orchestrator.sandbox.settings import Blueprint
+
 _ENOUGH = 0.2
 _HALF = 0.5
 
@@ -43,3 +46,13 @@ class Starvation:
     def was_starved(self) -> bool:
         """Whether that was so for at least half of the time that was watched."""
         return self._watched > 0 and self._starved >= _HALF * self._watched
+
+
+def wall_remedy(blueprint: Blueprint) -> str:
+    """Where more wall time is to be granted: by whoever grants the least."""
+    purpose, granted = blueprint.purpose.value, blueprint.grant.limits.wall_seconds
+    place = f"`purposes.{purpose}.limits.wall_seconds` in the policy"
+    if blueprint.limits.wall_seconds < granted:
+        place = f"`limits.{purpose}.wall_seconds` in the task's task.yaml (the policy grants up to {granted:g} s)"
+    also = ", and no less for the evaluator, which waits for it" if blueprint.purpose is Purpose.CANDIDATE else ""
+    return f"raise {place}{also}"

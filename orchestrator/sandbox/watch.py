@@ -11,7 +11,7 @@ from orchestrator.errors import EngineUnavailable, SandboxError
 from orchestrator.runtime.workers import Worker, spawn
 from orchestrator.sandbox.container import Container
 from orchestrator.sandbox.meters import Reading
-from orchestrator.sandbox.starvation import Starvation
+from orchestrator.sandbox.starvation import Starvation, wall_remedy
 
 WATCH_SECONDS = 0.1
 FIRST_WATCH_SECONDS = 0.01  # then twice as long each time, so that a short run has a reading, too
@@ -110,7 +110,7 @@ class Watch:
         if self.met.wall is not None and self._starvation.was_starved:
             msg = (
                 f"container {self._container.name} had no processor to run on: it {self.met.wall} and mostly waited "
-                "for one; repeat it when the machine is less busy, or grant more wall_seconds"
+                f"for one; repeat it when the machine is less busy, or {wall_remedy(self._container.blueprint)}"
             )
             raise SandboxError(msg)
 

@@ -103,6 +103,14 @@ class RunStore:
         infos = [self._info(self._runs / name) for name in names if _RUN_ID.fullmatch(name)]
         return tuple(sorted(infos, key=lambda info: (info.created_at is None, info.created_at or "", info.id)))
 
+    def owner_pid(self, run_id: str) -> int | None:
+        """The process that works on a run now; None: none does.
+
+        Raises:
+            RunStateError: There is no such run.
+        """
+        return holder(self.folder(run_id) / _LOCK)
+
     def remove(self, run_id: str) -> None:
         """Delete a run and all it recorded. A removal cut off by a crash is completed by the next one.
 

@@ -72,6 +72,13 @@ def test_a_member_whose_run_was_removed_is_missing(call: Call, home: Path) -> No
     assert states == ["missing", "done", "waiting"]
 
 
+def test_the_next_member_of_a_batch_that_is_worked_on_is_being_prepared(call: Call, home: Path) -> None:
+    batch_id, _ = record_batch(home, MEMBERS, begun=1)
+    with RunStore(home).open(batch_id):
+        states = [member["state"] for member in call("show", batch_id, "--json").document["members"]]
+    assert states == ["done", "preparing", "waiting"]
+
+
 def test_a_report_has_the_table_and_a_folder_for_each_member(call: Call, home: Path, tmp_path: Path) -> None:
     batch_id, runs = record_batch(home, MEMBERS, begun=2)
     folder = tmp_path / "report"
@@ -111,7 +118,7 @@ def test_one_that_has_ended_is_resumed_to_the_same_table(call: Call, home: Path)
     ("arguments", "complaint"),
     [
         (("run", "online_bin_packing", "--all"), "'online_bin_packing' is no family of tasks"),
-        (("run", FAMILY), "is a family of tasks"),
+        (("run", FAMILY), "PO7; or run all with --all\n"),
         (("run", FAMILY, "--all", "--model", "replay/latest"), "leave out --all"),
     ],
 )

@@ -176,10 +176,6 @@ def test_a_bare_group_prints_its_help_line_by_line(call: Call, command: list[str
     assert err.rstrip("\n") == call(*command, "--help")[1].rstrip("\n")
 
 
-def test_close_names_of_tasks_are_suggested(call: Call) -> None:
-    assert "did you mean 'online_bin_packing'?" in call("run", "online_binpacking")[2]
-
-
 def test_a_home_in_a_git_work_tree_is_refused(call: Call, tmp_path: Path) -> None:
     (tmp_path / "tree" / ".git").mkdir(parents=True)
     (tmp_path / "tree" / "home").mkdir()

@@ -132,6 +132,8 @@ def test_a_folder_receives_page_document_and_pictures(call: Call, record: Callab
     assert json.loads((folder / "compare.json").read_text()) == document
     page = (folder / "compare.md").read_text()
     assert "| fresh |" in page
+    heading = next(line for line in page.splitlines() if document["label"] in line)
+    assert heading.endswith("of the best (lower is better); split hidden guides the search")
     assert "![Median and band of the best so far of both groups](best_so_far.png)" in page
     assert (folder / "best_so_far.png").read_bytes().startswith(b"\x89PNG")
     svg = folder / "best_so_far.svg"
@@ -142,10 +144,22 @@ def test_a_folder_receives_page_document_and_pictures(call: Call, record: Callab
     assert svg.read_bytes() == drawn
 
 
+@pytest.mark.parametrize("name", ["page.pdf", "compare.md", "page.HTML"])
+def test_a_name_of_another_kind_of_file_is_refused_before_any_work(call: Call, tmp_path: Path, name: str) -> None:
+    message = refused(call, "nobody", "--with", "none", "-o", str(tmp_path / name))
+    assert f"ends in {Path(name).suffix.lower()!r}" in message
+    assert "a folder, whose name has no such ending" in message
+    assert not (tmp_path / name).exists()
+
+
+def test_the_help_has_an_example(call: Call) -> None:
+    assert "For example: evolvarium compare latest --with previous" in call("compare", "--help")[1]
+
+
 def test_tables_name_the_groups_and_say_how_it_was_worked_out(call: Call, record: Callable[..., str]) -> None:
     code, out, err = call("compare", record(1), record(2), "--with", record(3), record(4))
     assert code == 0
-    assert "hidden (guides the search)" in out
+    assert "split hidden guides the search" in out
     assert "percentile bootstrap, 10000 resamples, seed 0" in out
     assert "exact" in out or "normal approximation" in out
     assert "note: with 2 and 2 runs the p-value is 0.333 at the least" in err
@@ -180,7 +194,7 @@ def test_names_after_another_option_are_of_the_first_group(call: Call, record: C
 
 def test_both_groups_are_needed(call: Call, record: Callable[..., str]) -> None:
     run = record(1)
-    assert "--with" in refused(call, run)
+    assert "for example, `evolvarium compare latest --with previous`" in refused(call, run)
     assert "--with" in refused(call, run, "--with")
     assert "--with" in refused(call, run, "--with", "--seed", "1")
     assert "RUN" in refused(call, "--with", run)
@@ -221,9 +235,12 @@ def test_a_split_that_a_run_lacks_is_said(call: Call, record: Callable[..., str]
     document = compared(call, first, "--with", other, run_id)
     fresh = document["splits"][1]
     assert (fresh["b"]["n"], fresh["missing"]) == (1, [run_id])
-    assert any("split 'fresh' has no score" in warning and run_id in warning for warning in document["warnings"])
+    assert f"split 'fresh' has no score of the best of {run_id}, which does not count there" in document["warnings"]
     fresh = compared(call, first, "--with", run_id)["splits"][1]
     assert (fresh["b"], fresh["points"], fresh["p"]) == (None, None, None)
+    again = Recording.of(home, task, seed=4).made(measured=False)
+    warnings = compared(call, first, "--with", run_id, again)["warnings"]
+    assert f"split 'fresh' has no score of the best of {run_id}, {again}, which do not count there" in warnings
 
 
 def test_other_tasks_and_evaluators_are_refused(call: Call, record: Callable[..., str], home: Path, task: Task) -> None:
@@ -254,9 +271,9 @@ def test_other_data_are_refused_unless_they_are_accepted(call: Call, record: Cal
 
 def test_another_budget_is_said(call: Call, record: Callable[..., str]) -> None:
     document = compared(call, record(1), "--with", record(2, commits=2), record(3, commits=2))
-    assert "the budgets differ: commits_per_island is 3 in A and 2 in B" in document["warnings"]
+    assert "the budgets differ in commits per island: 3 in A, 2 in B" in document["warnings"]
     document = compared(call, record(4), "--with", record(5), record(6, commits=2))
-    assert "group B: the runs differ in commits_per_island" in document["warnings"]
+    assert "group B: the runs differ in commits per island" in document["warnings"]
 
 
 def test_runs_of_other_kinds_are_named(call: Call, record: Callable[..., str], home: Path) -> None:

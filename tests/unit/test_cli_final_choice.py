@@ -48,6 +48,15 @@ def test_the_best_is_what_the_rule_takes(call: Call, home: Path, option: tuple[s
     assert f"{best}" in call("show", run_id, *option).out
 
 
+@pytest.mark.parametrize(("option", "best"), [((), "i0-c02"), (("--choice", "fitness"), "i0-c03")])
+def test_the_page_shows_the_one_that_the_rule_takes(
+    call: Call, home: Path, tmp_path: Path, option: tuple[str, ...], best: str
+) -> None:
+    run_id, page = record_run(home, "CRK35"), tmp_path / "page.html"
+    assert call("report", run_id, *option, "-o", str(page)).code == 0
+    assert f'"best": "{best}"' in page.read_text() or f'"best":"{best}"' in page.read_text()
+
+
 def test_the_final_candidate_is_measured_on_the_other_splits(home: Path) -> None:
     run_id = record_run(home, "CRK35")
     with RunStore(home).open(run_id, read_only=True) as journal:

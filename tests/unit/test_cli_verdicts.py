@@ -18,7 +18,8 @@ def test_an_ending_by_a_limit_says_which_one_and_its_value(ending: Ending) -> No
 
 def test_an_ending_of_the_programs_own_says_where_and_nothing_of_limits() -> None:
     failure = Failure(ending=Ending.ERROR, exception="ValueError", file="program.py", line=3)
-    assert failure_text(failure_document(failure), "as its frames say") == "error, ValueError, program.py:3"
+    detail = "reported by its runner, with no limit met"
+    assert failure_text(failure_document(failure), detail) == "error, ValueError, program.py:3"
 
 
 def test_a_verdict_with_a_score_has_no_failure() -> None:

@@ -203,3 +203,16 @@ def test_what_shows_no_modules_is_no_program_to_start_from() -> None:
         "rule.py",
         "analysis.py",
     }
+
+
+def test_a_base_that_is_not_at_hand_is_restored_before_it_is_varied() -> None:
+    notebook = read_two(
+        *exchange("write", "{}", file="parts.py", content="x = 2.0\n"),
+        *exchange("commit", answer(metrics={"fitness": 0.9}), description="d"),
+        *exchange("write", "{}", file="parts.py", content="x = 7.0\n"),
+    )
+    best = notebook.trees[notebook.best_id or ""]
+    step = VariationFamily().next_step(notebook, Chance(1))
+    written = [arguments for name, arguments in step.calls if name == "write"]
+    assert written[0] == {"file": "parts.py", "content": best["parts.py"]}
+    assert all(arguments["content"] != best.get(arguments["file"]) for arguments in written[1:])

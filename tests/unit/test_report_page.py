@@ -177,14 +177,15 @@ def test_hostile_characters_are_visible(hostile: str) -> None:
     assert not set("\u2028\u202e\x1b\x00") & set(texts)
 
 
-def test_ten_thousand_commits_fit(task: Task, tmp_path: Path) -> None:
-    what = Generated(islands=4, commits=2500, interval=10, thinking=5, words="x" * 100)
+@pytest.mark.parametrize("commits", [250, pytest.param(2500, marks=pytest.mark.slow)], ids="{} commits".format)
+def test_as_many_commits_as_a_long_run_has_fit(task: Task, tmp_path: Path, commits: int) -> None:
+    what = Generated(islands=4, commits=commits, interval=10, thinking=5, words="x" * 100)
     page = page_of(generated(task, tmp_path, what), tmp_path)
     data = data_of(page)
     (run,) = data["runs"]
     assert len(page.encode()) < MAX_PAGE_BYTES
-    assert len(run["commits"]) == 10_001
-    assert len(run["answers"]) == 10_000
+    assert len(run["commits"]) == 4 * commits + 1
+    assert len(run["answers"]) == 4 * commits
     assert set(run["left_out"].values()) == {0}
     shapes = sum(name in {"circle", "rect", "tr", "path"} for name, _ in Elements(page.partition("<script")[0]).found)
     assert shapes < 10_000, "a browser draws what is there without a script"

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.domain.policies import Grant, Limits, Purpose
 from orchestrator.sandbox.meters import CgroupMeter
-from orchestrator.sandbox.starvation import Starvation
+from orchestrator.sandbox.settings import Blueprint
+from orchestrator.sandbox.starvation import Starvation, wall_remedy
 
 
 def after(samples: list[tuple[float, float, bool]], cpus: float = 1.0) -> bool:
@@ -20,6 +22,22 @@ def after(samples: list[tuple[float, float, bool]], cpus: float = 1.0) -> bool:
     for now, cpu_seconds, wants_cpu in samples:
         starvation.sample(now, cpu_seconds, wants_cpu=wants_cpu)
     return starvation.was_starved
+
+
+def test_more_wall_time_is_to_be_granted_by_whoever_grants_the_least() -> None:
+    policy = Limits(wall_seconds=1800)
+    for purpose, mine, place in (
+        (
+            Purpose.CANDIDATE,
+            Limits(wall_seconds=150),
+            "`limits.candidate.wall_seconds` in the task's task.yaml (the",
+        ),
+        (Purpose.CANDIDATE, policy, "`purposes.candidate.limits.wall_seconds` in the policy, and no less for"),
+        (Purpose.EVALUATOR, policy, "`purposes.evaluator.limits.wall_seconds` in the policy"),
+    ):
+        grant = Grant(image="python", limits=policy)
+        blueprint = Blueprint(purpose=purpose, run_id="r", image_digest="sha256:0", grant=grant, limits=mine)
+        assert wall_remedy(blueprint).startswith(f"raise {place}")
 
 
 def test_wanting_a_processor_and_getting_none_is_starvation() -> None:

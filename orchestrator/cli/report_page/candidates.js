@@ -35,7 +35,7 @@ function candidateList(run) {
     choice('Island', [['', 'all'], ...islands.map((one) => [one, String(one)])], (value) => { wanted.island = value; filter(); }),
     choice('Ending', [['', 'all'], ...endings.map((one) => [one, one])], (value) => { wanted.ending = value; filter(); }),
     make('label', {}, 'Search ', input));
-  return make('div', {}, controls, list.node, leftOut(data.left_out.commits, 'commits'));
+  return make('div', {}, controls, list.node, leftOut(data.left_out.commits, 'commit'));
 }
 
 function programOf(row) {

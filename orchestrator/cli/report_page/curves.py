@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.cli.report_page.markup import Markup, element, joined, number
-from orchestrator.cli.report_page.scales import Scale, label, scale
+from orchestrator.cli.report_page.markup import Markup, counted, element, joined, number
+from orchestrator.cli.report_page.scales import LOGARITHMIC, Scale, fitting_scale, label, scale
 
 Point = tuple[float, float]
 WIDTH, HEIGHT = 560, 300
@@ -29,7 +29,7 @@ class Curve:
 
 
 def curves_picture(curves: Sequence[Curve], *, x_name: str, y_name: str, title: str, whole_x: bool) -> Markup:
-    """A picture of step lines; what lies far off the lines is not drawn.
+    """A picture of step lines; single evaluations far off the lines are not drawn, which `left_out` says.
 
     Args:
         curves: At least one with a point.
@@ -38,10 +38,8 @@ def curves_picture(curves: Sequence[Curve], *, x_name: str, y_name: str, title: 
         title: For people who do not see it.
         whole_x: Whether x counts something.
     """
-    ends = [point for curve in curves for point in curve.points]
-    across = scale([0.0, *(x for x, _ in ends)], _LEFT, WIDTH - _RIGHT, margin=0.0)
-    heights = [y for _, y in ends]
-    up = scale(heights, HEIGHT - _BOTTOM, _TOP, margin=0.12)
+    across, up = _across(curves), _up(curves)
+    y_name += f", {LOGARITHMIC}" if up.is_logarithmic else ""
     lines = [_line(curve, place, across, up) for place, curve in enumerate(curves)]
     dots = [_dots(curve, place, across, up) for place, curve in enumerate(curves)]
     return element(
@@ -54,6 +52,39 @@ def curves_picture(curves: Sequence[Curve], *, x_name: str, y_name: str, title: 
         role="img",
         class_="picture curves",
     )
+
+
+def left_out(curves: Sequence[Curve]) -> Markup:
+    """How many single evaluations are not drawn, and why; nothing where all are.
+
+    Args:
+        curves: As for the picture.
+    """
+    across, up = _across(curves), _up(curves)
+    off = sum(not _is_within(x, y, across, up) for curve in curves for x, y, _ in curve.dots)
+    every = sum(len(curve.dots) for curve in curves)
+    passed = sum(_passed_over(curve, across, up) for curve in curves)
+    reasons = [f"{off:,} off the range of the axes, which show the best"] if off else []
+    reasons += [f"{passed:,} because the picture would be too full"] if passed else []
+    if not reasons:
+        return Markup("")
+    said = f"Not drawn, of {counted(every, 'evaluation')} with a score: {'; '.join(reasons)}."
+    return element("p", said, class_="quiet")
+
+
+def _across(curves: Sequence[Curve]) -> Scale:
+    reached = [x for curve in curves for x, _ in curve.points]
+    tried = [x for curve in curves for x, _, _ in curve.dots]
+    return scale([0.0, *reached, *tried], _LEFT, WIDTH - _RIGHT, margin=0.0)
+
+
+def _up(curves: Sequence[Curve]) -> Scale:
+    heights = [y for curve in curves for _, y in curve.points]
+    return fitting_scale(heights, HEIGHT - _BOTTOM, _TOP, margin=0.12)
+
+
+def _is_within(x: float, y: float, across: Scale, up: Scale) -> bool:
+    return across.low <= x <= across.high and up.low <= y <= up.high
 
 
 def legend(names: Sequence[str]) -> Markup:
@@ -100,15 +131,25 @@ def _line(curve: Curve, place: int, across: Scale, up: Scale) -> Markup:
 
 
 def _dots(curve: Curve, place: int, across: Scale, up: Scale) -> Markup:
-    step = -(-len(curve.dots) // _MOST_DOTS) or 1
+    within = [dot for dot in curve.dots if _is_within(dot[0], dot[1], across, up)]
     circles = [
         element(
             "circle", element("title", f"{name}: {number(y)}"), cx=across.place(x), cy=up.place(y), r=2.4, data_id=name
         )
-        for x, y, name in curve.dots[::step]
-        if up.low <= y <= up.high
+        for x, y, name in within[:: _step(len(within))]
     ]
     return element("g", *circles, class_=f"dots line{place % COLOURS}") if circles else joined()
+
+
+def _passed_over(curve: Curve, across: Scale, up: Scale) -> int:
+    """Dots that are within the range and not drawn."""
+    within = sum(_is_within(x, y, across, up) for x, y, _ in curve.dots)
+    return within - len(range(0, within, _step(within)))
+
+
+def _step(dots: int) -> int:
+    """Every how manieth dot is drawn."""
+    return -(-dots // _MOST_DOTS) or 1
 
 
 def _changes(points: Sequence[Point]) -> list[Point]:

@@ -58,19 +58,19 @@ function folded(lines) {
   let hidden = 0;
   lines.forEach((line, place) => {
     if (near[place]) {
-      if (hidden) shown.push(['@', `${number(hidden)} equal lines`]);
+      if (hidden) shown.push(['@', counted(hidden, 'equal line')]);
       hidden = 0;
       shown.push(line);
     } else hidden += 1;
   });
-  if (hidden && shown.length) shown.push(['@', `${number(hidden)} equal lines`]);
+  if (hidden && shown.length) shown.push(['@', counted(hidden, 'equal line')]);
   return shown;
 }
 
 const KINDS = { '+': 'added', '-': 'taken', '@': 'place' };
 
 function shownDifference(before, after) {
-  if (before === after) return make('p', { class: 'quiet' }, 'Both are the same, byte for byte as far as this page holds them.');
+  if (before === after) return make('p', { class: 'quiet' }, 'unchanged, as far as this page holds it');
   const lines = difference(before.split('\n'), after.split('\n'));
   if (lines === null) return make('p', { class: 'quiet' }, 'These two have too little in common to compare line by line.');
   const counts = { '+': 0, '-': 0 };
@@ -78,6 +78,6 @@ function shownDifference(before, after) {
   const parts = folded(lines).map(([kind, line]) =>
     make('span', { class: KINDS[kind] }, `${kind === '@' ? '@@' : kind} ${line}\n`));
   return make('div', {},
-    make('p', { class: 'quiet' }, `${number(counts['+'])} lines added, ${number(counts['-'])} taken away`),
+    make('p', { class: 'quiet' }, `${counted(counts['+'], 'line')} added, ${number(counts['-'])} taken away`),
     make('pre', { class: 'diff', tabindex: '0' }, ...parts));
 }

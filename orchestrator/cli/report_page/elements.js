@@ -15,8 +15,13 @@ function make(name, attributes, ...children) {
 function number(value) {
   if (value === null || value === undefined) return '-';
   if (typeof value !== 'number') return String(value);
-  if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString('en-US');
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return (value + 0).toLocaleString('en-US');
   return String(Number(value.toPrecision(6)));
+}
+
+/** `1 line`, `2 lines`. */
+function counted(count, noun) {
+  return `${number(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function reference(id) {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.cli.history import RunView
-from orchestrator.cli.report_page.markup import Markup, element, joined, number
+from orchestrator.cli.report_page.markup import Markup, counted, element, joined, number
 from orchestrator.cli.report_page.rows import ancestry
 from orchestrator.cli.report_page.scales import Scale
 from orchestrator.cli.report_page.tables import reference, table
@@ -38,7 +38,7 @@ class _Plan:
         """Of a candidate's dot; the initial program stands before all lanes, in the middle."""
         if entry.island is None:
             return self.across.place(0), round(_TOP + self.lane * self.islands / 2, 1)
-        fitness = (entry.verdict.metrics or {}).get(self.view.history.fitness, self.heights.low)
+        fitness = max((entry.verdict.metrics or {}).get(self.view.history.fitness, self.heights.low), self.heights.low)
         return self.across.place(entry.number), round(_TOP + self.lane * entry.island + self.heights.place(fitness), 1)
 
     @property
@@ -53,7 +53,8 @@ def lineage(view: RunView) -> Markup:
     if len(plan.every) < 2:
         return element("p", "No program has been committed yet.")
     missing = len(plan.every) - len(plan.drawn)
-    note = f" {missing:,} candidates between them are not drawn." if missing else ""
+    note = f" Not drawn: {counted(missing, 'candidate')} between them." if missing else ""
+    note += _below(plan)
     return joined(
         element("div", _picture(plan), class_="wide"),
         element(
@@ -70,7 +71,7 @@ def _planned(view: RunView) -> _Plan:
     history = view.history
     entries = [*([] if history.initial is None else [history.initial]), *history.commits]
     every = {entry.id: entry for entry in entries}
-    winner = history.best
+    winner = view.best
     best = {} if winner is None else {entry.id: entry for entry in ancestry(winner, every)}
     elites = {entry.id: entry for grid in history.grids().values() for entry in grid.elites}
     first = dict(list((best | elites).items())[: _MOST_DOTS // 2])
@@ -91,6 +92,15 @@ def _planned(view: RunView) -> _Plan:
         across=Scale(low=0, high=max(1, last), start=_LEFT + 26, end=_WIDTH - _RIGHT),
         heights=Scale(low=low, high=high if high > low else low + 1.0, start=lane - 10, end=10),
     )
+
+
+def _below(plan: _Plan) -> str:
+    """How many drawn dots would lie below their lane, and where they lie instead."""
+    fitness, low = plan.view.history.fitness, plan.heights.low
+    below = sum((entry.verdict.metrics or {}).get(fitness, low) < low for entry in plan.drawn.values())
+    if not below:
+        return ""
+    return f" At the bottom of its lane: {counted(below, 'dot')} of a lower fitness than {number(low)}."
 
 
 def _picture(plan: _Plan) -> Markup:
@@ -173,8 +183,8 @@ def _ancestors(plan: _Plan) -> Markup:
         for entry in shown
     ]
     left_out = len(chain) - len(shown)
-    caption = f"What led to the best: {len(chain):,} candidates" + (
-        f", of which {left_out:,} in the middle are left out here" if left_out else ""
+    caption = f"What led to the best: {counted(len(chain), 'candidate')}" + (
+        f", of which {left_out:,} in the middle not shown here" if left_out else ""
     )
     return table(caption, ["candidate", f"{metric}", "made from", "its author's words"], rows)
 

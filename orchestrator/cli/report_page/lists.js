@@ -67,7 +67,7 @@ function choice(label, options, onChange) {
   return make('label', {}, `${label} `, select);
 }
 
-function leftOut(count, what) {
+function leftOut(count, noun) {
   return count ? make('p', { class: 'remark' },
-    `${number(count)} ${what} are left out: this page is full. The run's journal and \`evolvarium show\` have them.`) : null;
+    `${counted(count, noun)} ${count === 1 ? 'is' : 'are'} left out: this page is full. The run's journal and \`evolvarium show\` have ${count === 1 ? 'it' : 'them'}.`) : null;
 }

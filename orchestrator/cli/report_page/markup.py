@@ -82,7 +82,12 @@ def number(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value + 0.0:.6g}" if isinstance(value, float) else str(value)  # no negative zero
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 line`, `1,200 lines`: for nouns that take an `s`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _name(key: str) -> str:

@@ -12,10 +12,10 @@ from orchestrator.bootstrap.report_records import Answers, Notice, ReportRecords
 from orchestrator.cli.documents import RunDocument
 from orchestrator.cli.history import RunView
 from orchestrator.cli.report_page import lineage, spend, summary
-from orchestrator.cli.report_page.curves import Curve, curves_picture, legend
+from orchestrator.cli.report_page.curves import Curve, curves_picture, left_out, legend
 from orchestrator.cli.report_page.diffs import best_diffs
 from orchestrator.cli.report_page.heat_maps import heat_maps
-from orchestrator.cli.report_page.markup import Markup, element, inert_json, joined, own_code
+from orchestrator.cli.report_page.markup import Markup, counted, element, inert_json, joined, own_code
 from orchestrator.cli.report_page.rows import run_data
 from orchestrator.cli.report_page.tables import table
 from orchestrator.cli.report_page.texts import TextPool
@@ -202,7 +202,8 @@ def _chart(curves: Sequence[Curve], name: str, y_name: str, whole: bool) -> Mark
     if not any(x for curve in curves for x, _ in curve.points):
         return element("p", f"There were no {name} yet.")
     title = f"Best so far against {name}"
-    return curves_picture(curves, x_name=name, y_name=y_name, title=title, whole_x=whole)
+    picture = curves_picture(curves, x_name=name, y_name=y_name, title=title, whole_x=whole)
+    return joined(picture, left_out(curves))
 
 
 def _by_evaluations(view: RunView, *, with_dots: bool) -> Curve:
@@ -240,9 +241,8 @@ def _analyses(run: PageRun) -> Markup:
     count = len(run.records.analyses)
     if not run.view.history.header["settings"]["analysis"]:
         return element("p", "The agents of this run were not allowed to run experiments.")
-    return element(
-        "p", f"{count:,} experiments of the agents: the script, and what it printed, as its agent was shown it."
-    )
+    said = f"{counted(count, 'experiment')} of the agents: the script, and what it printed, as its agent was shown it."
+    return element("p", said)
 
 
 def _disclosed(records: ReportRecords) -> Markup:
@@ -280,7 +280,7 @@ def _footer(pool: TextPool) -> Markup:
     parts = [text]
     if document["cut"] or document["left_out"]:
         parts.append(
-            f"{document['cut']:,} long texts are cut and {document['left_out']:,} left out, each with a line that says "
-            "how much."
+            f"{counted(document['cut'], 'long text')} cut and {document['left_out']:,} left out, each with a line that "
+            "says how much."
         )
     return element("footer", *[element("p", part) for part in parts])

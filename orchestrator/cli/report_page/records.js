@@ -12,7 +12,7 @@ function analysisList(run) {
   const detail = make('div', { class: 'detail', 'aria-live': 'polite' });
   const show = (row) => detail.replaceChildren(
     make('h4', {}, `Experiment ${row[A_NUMBER]} of island ${row[A_ISLAND]}`),
-    make('p', { class: 'quiet' }, `after ${number(row[A_COMMITS])} commits; ended with ${row[A_ENDING]} after ${number(row[A_WALL])} s`),
+    make('p', { class: 'quiet' }, `after ${counted(row[A_COMMITS], 'commit')}; ended with ${row[A_ENDING]} after ${number(row[A_WALL])} s`),
     tabs('Experiment', [
       { name: 'What it printed', fill: async (panel) => panel.append(make('pre', { tabindex: '0' }, (await textOf(row[A_PRINTED])) || '(nothing)')) },
       { name: 'Script', fill: async (panel) => panel.append(make('pre', { tabindex: '0' }, await textOf(row[A_SCRIPT]))) },
@@ -30,7 +30,7 @@ function analysisList(run) {
     ],
   });
   show(rows[0]);
-  return make('div', {}, list.node, leftOut(run.data.left_out.analyses, 'experiments'), detail);
+  return make('div', {}, list.node, leftOut(run.data.left_out.analyses, 'experiment'), detail);
 }
 
 function inOrder(a, b) {
@@ -94,7 +94,7 @@ async function showAnswer(run, id, panel) {
   const block = make('pre', { tabindex: '0', class: 'answer' }, readable(text));
   const box = make('input', { type: 'checkbox', on: { change: () => { block.textContent = box.checked ? text : readable(text); } } });
   panel.append(
-    make('p', { class: 'quiet' }, `${standing(run.answerOf.get(id))}; ${number(text.length)} characters`),
+    make('p', { class: 'quiet' }, `${standing(run.answerOf.get(id))}; ${counted(text.length, 'character')}`),
     make('label', {}, box, ' exactly as it was, on one line'), block);
 }
 
@@ -125,5 +125,5 @@ function answerList(run) {
     ],
   });
   show(kept[0]);
-  return make('div', {}, list.node, leftOut(run.data.left_out.answers, 'answers'), detail);
+  return make('div', {}, list.node, leftOut(run.data.left_out.answers, 'answer'), detail);
 }

@@ -49,7 +49,7 @@ def run_data(view: RunView, records: ReportRecords, pool: TextPool, *, max_bytes
     if records.answers is not None:
         kept = records.answers
         answers, answers_left_out = _bounded(kept.log.answers, lambda one: _answer_row(one, kept), max_bytes // 4)
-    best = view.history.best
+    best = view.best
     return {
         "run": view.run_id,
         "quality": quality.metric,
@@ -84,7 +84,7 @@ def _by_importance(view: RunView) -> list[Entry]:
     history = view.history
     every = {entry.id: entry for entry in ([history.initial] if history.initial else [])}
     every |= {entry.id: entry for entry in history.commits}
-    best = [] if history.best is None else ancestry(history.best, every)
+    best = [] if view.best is None else ancestry(view.best, every)
     elites = [entry for grid in history.grids().values() for entry in grid.elites]
     first = {entry.id: entry for entry in (*([history.initial] if history.initial else []), *best, *elites)}
     return list((first | every).values())

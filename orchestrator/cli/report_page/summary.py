@@ -8,10 +8,13 @@ from typing import Any
 from orchestrator.cli.documents import RunDocument
 from orchestrator.cli.history import RunView
 from orchestrator.cli.ledger import all_tokens, dollars
-from orchestrator.cli.report_page.markup import Markup, element, joined, number
+from orchestrator.cli.report_page.markup import Markup, counted, element, joined, number
 from orchestrator.cli.report_page.tables import facts, reference, table
 from orchestrator.cli.states import state_in_words
 from orchestrator.cli.verdicts import secrecy, split_verdict
+
+_SHORT, _LONG = 8, 10
+"""Characters up to which a number in a card has the usual size, and a smaller one."""
 
 
 def summary(view: RunView, document: RunDocument) -> Markup:
@@ -23,9 +26,15 @@ def summary(view: RunView, document: RunDocument) -> Markup:
     )
 
 
-def with_unit(value: float | None, unit: str) -> str:
-    """A quality as people read it."""
-    return number(value) + (f" {unit}" if unit and value is not None else "")
+def with_unit(value: float | None, unit: str) -> Markup:
+    """A quality as people read it; only the unit may wrap."""
+    return figure(number(value), "" if value is None else unit)
+
+
+def figure(written: str, unit: str = "") -> Markup:
+    """A number that never wraps, the smaller the longer it is, and its unit in the same size."""
+    size = "longest" if len(written) > _LONG else "long" if len(written) > _SHORT else None
+    return element("span", element("span", written, class_="figure"), f" {unit}" if unit else None, class_=size)
 
 
 def _figures(view: RunView, document: RunDocument) -> Markup:
@@ -36,12 +45,13 @@ def _figures(view: RunView, document: RunDocument) -> Markup:
     better = "lower is better" if quality.lower_is_better else "higher is better"
     wrong = sum(count for ending, count in document.endings.items() if ending != "ok")
     usage = document.usage
+    cost = "cost unknown" if usage.usd is None else figure(f"${dollars(usage)}")
     cards = [
         _card("Best", with_unit(best, quality.unit), f"{quality.label} ({better})", "lead"),
         _card("Initial program", with_unit(initial, quality.unit), _gained(gain, quality.unit)),
-        _card("Evaluations", number(document.evaluations), f"{wrong:,} without a score"),
-        _card("Experiments", number(document.analyses), f"{document.requests:,} requests"),
-        _card("Spent", "cost unknown" if usage.usd is None else f"${dollars(usage)}", f"{all_tokens(usage):,} tokens"),
+        _card("Evaluations", figure(number(document.evaluations)), f"{wrong:,} without a score"),
+        _card("Experiments", figure(number(document.analyses)), counted(document.requests, "request")),
+        _card("Spent", joined(cost), counted(all_tokens(usage), "token")),
     ]
     return element("div", *cards, class_="cards")
 
@@ -49,11 +59,13 @@ def _figures(view: RunView, document: RunDocument) -> Markup:
 def _gained(gain: float | None, unit: str) -> str:
     if gain is None:
         return "nothing to compare"
+    if gain == 0:
+        return "equal at the end"
     points = " points" if unit == "%" else f" {unit}" if unit else ""
-    return f"{abs(gain):.4g}{points} {'better' if gain >= 0 else 'worse'} at the end"
+    return f"{number(abs(gain))}{points} {'better' if gain >= 0 else 'worse'} at the end"
 
 
-def _card(name: str, value: str, more: str, kind: str = "") -> Markup:
+def _card(name: str, value: Markup, more: str, kind: str = "") -> Markup:
     return element(
         "div",
         element("p", name, class_="what"),
@@ -67,7 +79,7 @@ def _measurements(view: RunView, document: RunDocument) -> Markup:
     quality = view.quality
     searched = [
         split_verdict(entry.id, entry.verdict)
-        for entry in {e.id: e for e in (view.history.initial, view.history.best) if e is not None}.values()
+        for entry in {e.id: e for e in (view.history.initial, view.best) if e is not None}.values()
     ]
     rows = [
         [

@@ -66,7 +66,7 @@ def handoff(notebook: Notebook) -> str:
         **({"trees": trees} if trees else {}),
         **_family(notebook).figures(notebook),
     }
-    fitness = "none" if best is None else f"{best[1]:.6f}"
+    fitness = "none" if best is None else f"{best[1]:.6g}"
     return "\n".join(
         [
             f"1. Of {len(notebook.commits)} commits {failed} got no score; what did not hold up was dropped.",
@@ -88,7 +88,7 @@ def _hypothesis(notebook: Notebook) -> str:
     best = notebook.best
     if best is None:
         return "Nothing is scored yet."
-    return f"A variation of the best program known (fitness {best[1]:.6f}) can still be better."
+    return f"A variation of the best program known (fitness {best[1]:.6g}) can still be better."
 
 
 def _family(notebook: Notebook) -> Family:

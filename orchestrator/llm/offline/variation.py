@@ -70,11 +70,10 @@ class VariationFamily:
         known = [*notebook.trees.values(), *(analysis.tree for analysis in notebook.analyses)]
         tree, changes = vary_tree(base, notebook.entry, chance, known=known)
         text = f"I vary the best program known: {changes}."
-        writes = tuple(
-            write(file, content)
-            for file, content in tree.items()
-            if content != base[file] or content != notebook.files.get(file)
-        )
+        # The base is restored before it is changed, so that the run records what the program was made from.
+        restored = [write(file, content) for file, content in base.items() if content != notebook.files.get(file)]
+        varied = [write(file, content) for file, content in tree.items() if content != base[file]]
+        writes = (*restored, *varied)
         if not notebook.can_analyse or len(notebook.analyses) >= _ATTEMPTS:
             return Step(text=text, calls=(*writes, commit(f"Variation: {changes}")))
         script = _LOAD_CHECK.format(

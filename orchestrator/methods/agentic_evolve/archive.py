@@ -22,6 +22,7 @@ class IslandArchive:
         self._own: dict[str, Entry] = {}
         self._first: dict[FileTree, Entry] = {}
         self._shown: dict[str, Entry] = {}
+        self._read: dict[FileTree, Entry] = {}
         self._grid: Grid[Entry] = Grid(bins=(bins,) * len(task.features))
         self.add(initial)
 
@@ -45,6 +46,14 @@ class IslandArchive:
     def twin(self, payload: FileTree) -> Entry | None:
         """The first own candidate with the same files, byte for byte."""
         return self._first.get(payload)
+
+    def read(self, entry: Entry) -> None:
+        """Note that the agent has read a candidate."""
+        self._read.setdefault(entry.candidate.payload, entry)
+
+    def known(self, payload: FileTree) -> Entry | None:
+        """The own candidate with these files, else the one of another island that the agent has read."""
+        return self._first.get(payload) or self._read.get(payload)
 
     def show(self, entry: Entry) -> None:
         """Note that the agent was shown another island's candidate."""

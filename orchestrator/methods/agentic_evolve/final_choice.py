@@ -20,6 +20,20 @@ def rule_of(history: History) -> Rule:
     return Rule.FITNESS if declared is None else Rule(declared["rule"])
 
 
+def named_entry(history: History, run_id: str, entry_id: str) -> Entry:
+    """A candidate by id.
+
+    Raises:
+        RunStateError: The run has none of this id; the message names its last ones.
+    """
+    every = {entry.id: entry for entry in (history.initial, *history.commits) if entry is not None}
+    if entry_id not in every:
+        known = ", ".join(list(every)[-5:]) or "none yet"
+        msg = f"run {run_id!r} has no candidate {entry_id!r}; its last ones are: {known}"
+        raise RunStateError(msg)
+    return every[entry_id]
+
+
 def final_entry(history: History, rule: Rule | None = None) -> Entry | None:
     """The candidate that a rule takes.
 

@@ -102,7 +102,7 @@ def _exceeds(entry: Entry, best: Entry | None, history: History) -> bool:
 
 
 def _foreign_parents(entry: Entry) -> list[str]:
-    """Programs of other islands that were read for a commit; every parent is either the commit before or was read."""
+    """Programs of other islands that were read for a commit, or that its files were set to before they were changed."""
     own = f"i{entry.island}-"
     return [parent for parent in entry.candidate.parents if parent != INITIAL and not parent.startswith(own)]
 

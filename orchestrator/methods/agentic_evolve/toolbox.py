@@ -45,7 +45,8 @@ class Toolbox:
         self.workspace = Workspace(task.initial, has_analysis=settings.analysis)
         self.archive = IslandArchive(context.initial, task, bins=settings.bins)
         self._migration = Migration(context, island, self.archive)
-        self._parents = [INITIAL]
+        self._base = INITIAL
+        self._reads: list[str] = []
         self._numbered = 0
         self._analyses_since_commit = 0
         self.commits = 0
@@ -92,9 +93,11 @@ class Toolbox:
                 return self.workspace.read(arguments["file"])
             case "write":
                 size = self.workspace.write(arguments["file"], arguments["content"])
+                self._note_base()
                 return texts.as_json({"file": arguments["file"], "bytes": size})
             case "edit":
                 size = self.workspace.edit(arguments["file"], arguments["old"], arguments["new"])
+                self._note_base()
                 return texts.as_json({"file": arguments["file"], "bytes": size})
             case "run_analysis":
                 return self._run_analysis()
@@ -141,7 +144,7 @@ class Toolbox:
             raise ToolError(msg)
         entry = self._evaluated(description)
         self._numbered = entry.number
-        self._parents = [entry.id]
+        self._base, self._reads = entry.id, []
         self.archive.add(entry)
         answer: dict[str, Any] = {"commit": entry.id, "duplicate_of": entry.duplicate_of}
         answer |= self._context.ports.disclosure.verdict(entry.verdict)
@@ -162,7 +165,8 @@ class Toolbox:
         number = self._numbered + 1
         payload = self.workspace.candidate
         entry_id = commit_id(self._island, number)
-        candidate = Candidate(id=entry_id, payload=payload, parents=tuple(self._parents), description=description)
+        parents = tuple(dict.fromkeys([self._base, *self._reads]))
+        candidate = Candidate(id=entry_id, payload=payload, parents=parents, description=description)
         twin = self.archive.twin(payload)
 
         def perform() -> Mapping[str, Any]:
@@ -200,9 +204,15 @@ class Toolbox:
         if entry is None:
             msg = f"there is no commit {entry_id[:80]!r} among your own and those you were shown"
             raise ToolError(msg)
-        if entry.id not in self._parents:
-            self._parents.append(entry.id)
+        self._reads.append(entry.id)
+        self.archive.read(entry)
         return texts.tree_text(entry.candidate.payload)
+
+    def _note_base(self) -> None:
+        """What is committed next was made from the known program that the files last equalled."""
+        known = self.archive.known(self.workspace.candidate)
+        if known is not None:
+            self._base = known.id
 
 
 def _analysis_id(island: int, number: int) -> str:

@@ -210,6 +210,26 @@ def test_parents_are_the_commit_before_and_what_was_read_since(kit: Any) -> None
     ]  # fmt: skip
 
 
+def test_a_program_restored_whole_is_what_the_next_commit_was_made_from(kit: Any) -> None:
+    initial = kit.call("write", file="program.py", content=kit.program(10, 10))
+    first = kit.call("write", file="program.py", content=kit.program(1, 1))
+    lab = kit.Lab(
+        kit.scripted(
+            kit.try_out(1, 1),
+            kit.say("", initial),
+            kit.try_out(2, 2),
+            kit.say("", initial, first),
+            kit.try_out(3, 3),
+            kit.try_out(4, 4),
+        ),
+        islands=1,
+    )
+    lab.run()
+    assert [entry.candidate.parents for entry in lab.history.commits] == [
+        ("initial",), ("initial",), ("i0-c01",), ("i0-c03",),
+    ]  # fmt: skip
+
+
 def test_ties_keep_the_earliest(kit: Any) -> None:
     lab = kit.Lab(
         kit.scripted(islands={0: [kit.try_out(1, 1), kit.try_out(60, 20)], 1: [kit.try_out(80, 20)]}), islands=2
