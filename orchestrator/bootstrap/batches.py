@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Decimal
+from pathlib import Path
 from typing import Any
 
 from orchestrator.bootstrap.batch_records import (
@@ -134,9 +135,8 @@ def family_members(places: Places, name: str) -> tuple[str, tuple[str, ...]]:
     if not found:
         msg = f"the family {name!r} has no members yet; add a folder with a task.yaml to it"
         raise InputError(msg)
-    return folder.resolve().name, tuple(found) if folder.parent in places.task_roots else tuple(
-        str(task.resolve()) for task in found.values()
-    )
+    is_known = folder != Path(name)
+    return folder.resolve().name, tuple(found) if is_known else tuple(str(task.resolve()) for task in found.values())
 
 
 def _through(

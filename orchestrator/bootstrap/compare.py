@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ def named_runs(store: RunStore, names: Sequence[str]) -> list[str]:
         InputError: A file cannot be read or names no run, or a run is named twice.
     """
     found = [run_id for name in names for run_id in _runs_of(store, name)]
-    twice = sorted({run_id for run_id in found if found.count(run_id) > 1})
+    twice = sorted(run_id for run_id, count in Counter(found).items() if count > 1)
     if twice:
         msg = f"run {twice[0]} is named twice in one group, where it would count as two runs; name it once"
         raise InputError(msg)
@@ -95,10 +96,11 @@ def _runs_of(store: RunStore, name: str) -> list[str]:
         raise InputError(msg) from error
     lines = {number: line.partition("#")[0].strip() for number, line in enumerate(text.splitlines(), 1)}
     listed = []
+    known: dict[str, str] = {}
     for number, line in lines.items():
         if line:
             try:
-                listed.append(find_run(store, line))
+                listed.append(known.setdefault(line, known.get(line) or find_run(store, line)))
             except RunStateError as error:
                 msg = f"{shown(name)}, line {number}: {error}"
                 raise RunStateError(msg) from error

@@ -20,7 +20,7 @@ from orchestrator.cli.compare_reading import SPENT, SPENT_WORDS, CountedRun, Gro
 from orchestrator.cli.comparison import best_scores, initial_scores
 from orchestrator.runtime.counts import counted
 from orchestrator.search.resampling import LEVEL
-from orchestrator.search.statistics import RESAMPLES, Sample, mean_difference, rank_test, sample
+from orchestrator.search.statistics import LARGEST, RESAMPLES, Sample, mean_difference, rank_test, sample
 from orchestrator.search.statistics_bands import Band, band_kind, band_over
 from orchestrator.search.streams import stream
 
@@ -98,7 +98,7 @@ def _group(group: Group) -> RunGroup:
 
 
 def _scores(run: CountedRun) -> dict[str, float]:
-    return best_scores(run.view)
+    return {split: value for split, value in best_scores(run.view).items() if abs(value) <= LARGEST}
 
 
 def _split(split: str, first: Group, other: Group, seed: int) -> SplitComparison:
@@ -205,4 +205,5 @@ def _is_partial(split: SplitComparison) -> bool:
 
 def _missing(split: SplitComparison) -> str:
     does = "does" if len(split.missing) == 1 else "do"
-    return f"split {split.split!r} has no score of the best of {', '.join(split.missing)}, which {does} not count there"
+    of = f"of the best of {', '.join(split.missing)}, which {does} not count there"
+    return f"split {split.split!r} has no score, or one of more than {LARGEST:g} in size, {of}"

@@ -12,6 +12,7 @@ from orchestrator.domain.verdicts import Verdict
 from orchestrator.errors import InputError
 from orchestrator.methods.agentic_evolve.entries import Entry
 from orchestrator.methods.agentic_evolve.statistics import BestSoFar, best_so_far
+from orchestrator.search.statistics import LARGEST
 from orchestrator.storage.runs import RunStore
 
 Spent = Literal["evaluations", "tokens", "usd", "cpu_seconds"]
@@ -45,8 +46,13 @@ class CountedRun:
     def curve(self, what: Spent) -> list[tuple[float, float]] | None:
         """(spent, quality of the best so far), the initial program at the beginning; None: what was spent is unknown.
 
-        Against evaluations it goes by commit number, then island; otherwise in the order of recording.
+        Against evaluations it goes by commit number, then island; otherwise in the order of recording. Qualities of
+        more than `LARGEST` in size are left out.
         """
+        curve = self._whole_curve(what)
+        return None if curve is None else [point for point in curve if abs(point[1]) <= LARGEST]
+
+    def _whole_curve(self, what: Spent) -> list[tuple[float, float]] | None:
         if what == "evaluations":
             return [(float(evaluations), quality) for evaluations, quality in self.view.curve()]
         curve = []

@@ -30,6 +30,8 @@ FAMILY_FILE = "family.yaml"
 MEMBER_FILE = "member.json"
 """Lies beside `evaluate.py` of a member: `{"name": "PO0", "parameters": {...}}`."""
 _TEMPLATE = ".template"
+_MAX_FILLED_CHARACTERS = 4 << 20
+"""Of a file with its texts in it."""
 _OWN_KEYS = frozenset({"group", "texts", "parameters"})
 """Of a member's `task.yaml`, beside those of every task's."""
 
@@ -87,6 +89,10 @@ class Package:
         """
         if self.texts is None:
             return text
+        names = (found["named"] or found["braced"] or "" for found in Template.pattern.finditer(text))
+        if len(text) + sum(len(self.texts.get(name, "")) for name in names) > _MAX_FILLED_CHARACTERS:
+            msg = f"{path}: has more than {_MAX_FILLED_CHARACTERS} characters with the texts of {self.name!r} in it"
+            raise Problems(f"{msg}; use shorter texts, or fewer of them")
         try:
             return Template(text).substitute(self.texts)
         except KeyError as error:
@@ -115,6 +121,9 @@ class Package:
             except UnicodeDecodeError as error:
                 msg = f"{folder}/{name}: is not UTF-8 at byte {error.start}; save it as UTF-8"
                 raise Problems(msg) from error
+            if name.removesuffix(_TEMPLATE) in files:
+                msg = f"{folder}/{name}: would become {name.removesuffix(_TEMPLATE)!r}, which is there, too; remove one"
+                raise Problems(msg)
             filled[name.removesuffix(_TEMPLATE)] = self.filled(f"{folder}/{name}", text).encode()
         return filled
 

@@ -131,7 +131,8 @@ def task_folder(name: str, roots: Sequence[Path]) -> Path:
 
 def family_folder(name: str, roots: Sequence[Path]) -> Path | None:
     """The folder of a family of tasks, by its name under the roots or by its own path; None: there is none."""
-    return next((folder for folder in (*(root / name for root in roots), Path(name)) if is_family(folder)), None)
+    named = [root / name for root in roots] if Path(name).name == name else []
+    return next((folder for folder in (*named, Path(name)) if is_family(folder)), None)
 
 
 def load_task(folder: Path) -> Task:

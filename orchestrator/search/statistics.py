@@ -20,6 +20,8 @@ from orchestrator.search.resampling import percentile_interval
 RESAMPLES = 10_000
 EXACT_PAIRS = 10_000
 """From more pairs of values on, a p-value comes from the normal approximation, which is good long before that."""
+LARGEST = 1e150
+"""Of what a value may be in size: squares, sums and their differences are then finite, too."""
 PMethod = Literal["exact", "normal approximation"]
 
 
@@ -69,10 +71,10 @@ def sample(values: Sequence[float]) -> Sample:
     """A group in figures.
 
     Args:
-        values: (n,) finite, at least one.
+        values: (n,) finite and at most `LARGEST` in size, at least one.
 
     Raises:
-        ValueError: There is none, or one is not finite.
+        ValueError: There is none, or one is not finite or too large.
     """
     given = _checked(values)
     return Sample(
@@ -148,7 +150,7 @@ def _resampled_means(
 
 def _checked(values: Sequence[float]) -> NDArray[np.float64]:
     given = np.asarray(values, dtype=np.float64)
-    if given.ndim != 1 or given.size == 0 or not np.isfinite(given).all():
-        msg = f"a group is one or more finite values, got {list(values)!r}"
+    if given.ndim != 1 or given.size == 0 or not (np.abs(given) <= LARGEST).all():
+        msg = f"a group is one or more finite values of at most {LARGEST:g} in size, got {list(values)!r}"
         raise ValueError(msg)
     return given

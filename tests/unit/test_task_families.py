@@ -14,7 +14,7 @@ import yaml
 from orchestrator.errors import InputError
 from orchestrator.evaluation.new_task import new_task
 from orchestrator.evaluation.task_families import members, package_name
-from orchestrator.evaluation.tasks import check_task, find_tasks, load_task, task_folder
+from orchestrator.evaluation.tasks import check_task, family_folder, find_tasks, load_task, task_folder
 from tests.in_process import Call, without_engine
 
 TASKS = Path(__file__).parents[2] / "tasks"
@@ -127,6 +127,27 @@ def test_a_dollar_sign_that_begins_nothing_is_a_problem(family: Path) -> None:
     assert found == (
         "description.md: has a '$' that begins no placeholder; write $$ for the sign itself, or ${name}"
     )  # fmt: skip
+
+
+def test_a_text_that_would_grow_without_end_is_a_problem_before_it_is_made(family: Path) -> None:
+    (family / "description.md").write_text("${unit}" * 25_000)
+    edit(family / FAMILY, lambda d: d["texts"].update(unit="x" * 200_000))
+    assert any("more than 4194304 characters with the texts" in found for found in check_task(family / "Circle"))
+
+
+def test_a_template_beside_the_file_that_it_would_become_is_a_problem(family: Path) -> None:
+    (family / "initial" / "program.py").write_text("own = 1\n")
+    found = " ".join(check_task(family / "Circle"))
+    assert "initial/program.py.template: would become 'program.py', which is there, too; remove one" in found
+
+
+def test_a_folder_is_taken_by_its_path_and_a_name_by_the_roots(family: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    assert family_folder(str(family), [TASKS]) == family
+    assert family_folder("curves", [family.parent]) == family
+    monkeypatch.chdir(family.parent)
+    assert family_folder("./curves", [TASKS, Path("/nowhere")]) == Path("curves")
+    assert family_folder("curves/../curves", [family.parent]) == Path("curves/../curves")
 
 
 def test_a_file_that_is_made_for_members_cannot_be_written_by_hand(family: Path) -> None:

@@ -29,7 +29,9 @@ def test_a_single_value_has_no_deviation() -> None:
     assert sample([3.5, 3.5]).sd == 0
 
 
-@pytest.mark.parametrize("values", [[], [1.0, float("nan")], [float("inf")]], ids=["none", "nan", "infinite"])
+@pytest.mark.parametrize(
+    "values", [[], [1.0, float("nan")], [float("inf")], [1.0, -1e151]], ids=["none", "nan", "infinite", "too large"]
+)
 def test_only_finite_values_make_a_group(values: list[float]) -> None:
     for refused in (
         lambda: sample(values),
@@ -39,6 +41,13 @@ def test_only_finite_values_make_a_group(values: list[float]) -> None:
     ):
         with pytest.raises(ValueError, match="one or more finite values"):
             refused()
+
+
+def test_the_largest_values_give_finite_figures() -> None:
+    found = sample([1e150, -1e150])
+    assert (found.mean, found.sd) == (0.0, pytest.approx(2**0.5 * 1e150))
+    difference = mean_difference([1e150, 1e150], [-1e150, -1e150], generator=stream(0, "test"))
+    assert (difference.difference, difference.low, difference.high) == (2e150, 2e150, 2e150)
 
 
 def by_enumeration(first: tuple[float, ...]) -> tuple[float, float]:
