@@ -45,6 +45,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "probe(id, idea): a probe of docs/threat-model.md")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every task under gVisor takes minutes: `make redteam` does it, `make test` does not."""
+    for item in items:
+        if item.path.name == "test_every_task.py" and f"[{Runtime.RUNSC.value}-" in item.name:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """No container of a probe outlives it."""

@@ -143,6 +143,7 @@ def test_nothing_hidden_is_where_a_program_runs(probed: Probed) -> None:
     assert all(clean(probed, one) for one in found), found
 
 
+@pytest.mark.slow
 @pytest.mark.probe("S22", "every task: the same in an analysis, which has the public files")
 def test_nothing_hidden_is_where_an_analysis_runs(probed: Probed) -> None:
     public = public_needles(probed.task)
@@ -203,6 +204,7 @@ def test_what_is_no_answer_is_no_score(probed: Probed) -> None:
 
 
 @pytest.mark.usefixtures("once")
+@pytest.mark.slow
 @pytest.mark.probe("S24", "every task: carry arguments out in an exception")
 def test_an_exception_of_any_task_tells_a_built_in_name_and_a_line(probed: Probed) -> None:
     raising = "class Secret_42(Exception):\n    pass\ndef {}(*arguments):\n    raise Secret_42('/task', arguments)\n"
@@ -215,6 +217,7 @@ def test_an_exception_of_any_task_tells_a_built_in_name_and_a_line(probed: Probe
 
 
 @pytest.mark.usefixtures("once")
+@pytest.mark.slow
 @pytest.mark.probe("S25", "every task: starve, divide and whatever else its list of messages is for")
 def test_every_refusal_of_a_task_is_one(probed: Probed) -> None:
     codes = REFUSED.get(probed.folder, {})
@@ -269,6 +272,7 @@ def tower(parts):
 
 
 @pytest.mark.usefixtures("once")
+@pytest.mark.slow
 @pytest.mark.probe("S27", "tasks with expressions: towers of powers, huge constants: do fitting and algebra end?")
 def test_a_tower_is_scored_or_refused_and_its_assessment_ends(probed: Probed) -> None:
     if not probed.task.spec.assessment:
@@ -293,6 +297,7 @@ def test_a_tower_is_scored_or_refused_and_its_assessment_ends(probed: Probed) ->
             assert verdict.failure.message in probed.task.spec.messages.values(), (name, verdict)
 
 
+@pytest.mark.slow
 @pytest.mark.probe("S28", "every task: after all of this, an honest program")
 def test_an_honest_program_scores_as_before(probed: Probed) -> None:
     verdict = probed.host.evaluate(probed.task.initial, run_id=RUN, attempt_id="honest")
