@@ -26,6 +26,7 @@ from orchestrator.llm.offline.dispatching_programs import read_rule, render
 from orchestrator.llm.offline.dispatching_rules import MAX_TERMS, DispatchingTask, Rule
 from orchestrator.llm.offline.families import Step, commit, rewrite_script, write
 from orchestrator.llm.offline.notebook import Analysis, Notebook
+from orchestrator.llm.offline.pacing import cycles_so_far, effort_left
 
 _FITS_PER_COMMIT = 2
 _GENERATIONS = 4  # of a fit at the first horizon; with all its comparisons 30 to 45 CPU seconds
@@ -82,27 +83,11 @@ class DispatchingFamily:
     def figures(self, notebook: Notebook) -> dict[str, Any]:
         """How much an analysis may do, the number of cycles, and the size of steps."""
         return {
-            "effort": _effort(notebook),
+            "effort": effort_left(notebook),
             "step": blind_size(notebook),
             "fit_step": _step_size(notebook),
-            "cycles": _cycles(notebook),
+            "cycles": cycles_so_far(notebook),
         }
-
-
-def _effort(notebook: Notebook) -> float:
-    """Share of the usual iterations: halved by every fit that did not end."""
-    carried = notebook.handoff.get("effort")
-    effort = float(carried) if isinstance(carried, int | float) and 0 < carried <= 1 else notebook.effort
-    for analysis in [*notebook.earlier_analyses, *notebook.analyses]:
-        if analysis.setting("purpose") == "fit" and analysis.ending not in {"ok", "error"}:
-            effort /= 2
-    return max(effort, 1 / 64)
-
-
-def _cycles(notebook: Notebook) -> int:
-    """Own commits so far, those of predecessors included."""
-    carried = notebook.handoff.get("cycles")
-    return len(notebook.commits) + (carried if type(carried) is int and 0 <= carried < 1000 else 0)
 
 
 def _fits(notebook: Notebook) -> list[Fit]:
@@ -164,14 +149,14 @@ def _plan(notebook: Notebook, task: DispatchingTask, chance: random.Random, *, r
     if len(starts) > 1:
         starts.append(starts[0].mixed_with(starts[1]))
     tried = additions(operator, starts[0], chance)
-    horizon = min(_LAST_HORIZON, _FIRST_HORIZON + 0.05 * _cycles(notebook))
+    horizon = min(_LAST_HORIZON, _FIRST_HORIZON + 0.05 * cycles_so_far(notebook))
     step = _step_size(notebook) * chance.uniform(0.7, 1.2)
     settings = {
         "purpose": "fit",
         "operator": operator,
         "step": round(step, 4),
         "offspring": _OFFSPRING,
-        "generations": max(2, round(_GENERATIONS * _effort(notebook) * _FIRST_HORIZON / horizon)),
+        "generations": max(2, round(_GENERATIONS * effort_left(notebook) * _FIRST_HORIZON / horizon)),
         "seeds": 2,
         "trial": 1,
         "fresh": 8,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 from orchestrator.llm.offline.dispatching_choices import known_rules, next_operator, summary
@@ -11,6 +10,7 @@ from orchestrator.llm.offline.dispatching_programs import render
 from orchestrator.llm.offline.dispatching_rules import DispatchingTask, Rule, Term
 from orchestrator.llm.offline.families import Step, commit, write
 from orchestrator.llm.offline.notebook import Notebook
+from orchestrator.llm.offline.pacing import blind_step_size
 
 _FIRST_STEP_SIZE = 0.2  # of weights whose largest is 1
 
@@ -32,12 +32,5 @@ def blind_step(notebook: Notebook, task: DispatchingTask, chance: random.Random)
 
 
 def blind_size(notebook: Notebook) -> float:
-    """Step size by the 1/5 rule (Rechenberg 1973): larger after an improvement, a little smaller otherwise."""
-    carried = notebook.handoff.get("step")
-    size = float(carried) if isinstance(carried, int | float) and 0 < carried < 1 else _FIRST_STEP_SIZE
-    best = -math.inf if notebook.initial_fitness is None else notebook.initial_fitness
-    for made in notebook.commits:
-        is_better = made.fitness is not None and made.fitness > best
-        size *= 1.5 if is_better else 1.5**-0.25
-        best = max(best, made.fitness) if made.fitness is not None else best
-    return min(0.8, max(0.01, size))
+    """Of the next random step."""
+    return blind_step_size(notebook, first=_FIRST_STEP_SIZE, least=0.01, most=0.8)

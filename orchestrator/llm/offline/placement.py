@@ -21,6 +21,7 @@ from typing import Any
 
 from orchestrator.llm.offline.families import Step, commit, rewrite_script, write
 from orchestrator.llm.offline.notebook import Analysis, Notebook
+from orchestrator.llm.offline.pacing import cycles_so_far, effort_left
 from orchestrator.llm.offline.placement_blind import blind_size, blind_step
 from orchestrator.llm.offline.placement_choices import diagnosis, next_operator, summary, task_of
 from orchestrator.llm.offline.placement_operators import OPERATORS, applicable
@@ -81,26 +82,10 @@ class PlacementFamily:
         """The diagnosis, how much an analysis may do, and the size of blind steps."""
         return {
             "diagnosis": diagnosis(notebook),
-            "effort": _effort(notebook),
+            "effort": effort_left(notebook),
             "step": blind_size(notebook),
-            "cycles": _cycles(notebook),
+            "cycles": cycles_so_far(notebook),
         }
-
-
-def _effort(notebook: Notebook) -> float:
-    """Share of the usual iterations: halved by every fit that did not end."""
-    carried = notebook.handoff.get("effort")
-    effort = float(carried) if isinstance(carried, int | float) and 0 < carried <= 1 else notebook.effort
-    for analysis in [*notebook.earlier_analyses, *notebook.analyses]:
-        if analysis.setting("purpose") == "fit" and analysis.ending not in {"ok", "error"}:
-            effort /= 2
-    return max(effort, 1 / 64)
-
-
-def _cycles(notebook: Notebook) -> int:
-    """Own commits so far, those of predecessors included."""
-    carried = notebook.handoff.get("cycles")
-    return len(notebook.commits) + (carried if type(carried) is int else 0)
 
 
 def _fits(notebook: Notebook, task: PlacementTask) -> list[Fit]:
@@ -161,9 +146,9 @@ def _plan(notebook: Notebook, task: PlacementTask, chance: random.Random, *, rea
     starts = [rule.with_values(lambda value: round(value, 6)) for rule in starts]
     size = max(rule.size for rule in starts)
     offspring = 4 + int(3 * math.log(size))
-    depth = min(4.0, 1 + _cycles(notebook) / 4)  # the better the rule, the finer the differences that matter
+    depth = min(4.0, 1 + cycles_so_far(notebook) / 4)  # the better the rule, the finer the differences that matter
     sequences = int(60 * depth)
-    rows = _ROWS_PER_FIT * _effort(notebook) * min(1.5, depth)
+    rows = _ROWS_PER_FIT * effort_left(notebook) * min(1.5, depth)
     settings = {
         "purpose": "fit",
         "operator": operator,

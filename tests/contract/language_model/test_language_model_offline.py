@@ -149,7 +149,9 @@ def test_a_program_of_another_model_is_varied_when_it_is_the_best(recording: Any
     answers = tuple(ToolResult(call_id=call.id, text=foreign) for call in asked.tool_calls)
     reply = model.complete(conversation.plus(asked, ToolMessage(results=answers)), tools, sampling).message
     assert "I vary the best program known" in reply.text
-    written = next(call.arguments["content"] for call in reply.tool_calls if call.arguments.get("file") == "program.py")
+    contents = [c.arguments["content"] for c in reply.tool_calls if c.arguments.get("file") == "program.py"]
+    assert contents[0] == foreign, "what is varied is written back first, so that it counts as the parent"
+    written = contents[-1]
     assert written != foreign
     assert written.count("\n") == foreign.count("\n")
 
