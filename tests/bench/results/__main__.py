@@ -45,7 +45,8 @@ from tests.bench.results.sql_plan import SqlTargets, missing_data, planned_bench
 from tests.bench.workbench import POLICY, machine_of
 
 PAGE = ROOT / "docs" / "results.md"
-_HEADINGS = (page.HEADING, shop_page.HEADING, equations_page.HEADING, sql_page.HEADING, robophd_page.HEADING)
+HEADINGS = (page.HEADING, shop_page.HEADING, equations_page.HEADING, sql_page.HEADING, robophd_page.HEADING)
+"""Sections of the page, in order."""
 DATA = Path(os.environ.get("EVOLVARIUM_DATA", ROOT.parent / "shared" / "data"))
 
 
@@ -97,7 +98,7 @@ def results(
     laboratory = Laboratory(home=writable_home(places), again=again, terminal=terminal)
     with Engine.connect() as engine:
         machine = _machine_line(machine_of(engine, find_policy(places, POLICY)))
-    measured: dict[str, Measured | None] = dict.fromkeys(_HEADINGS)
+    measured: dict[str, Measured | None] = dict.fromkeys(HEADINGS)
     if only in (None, Part.SQL):
         measured[sql_page.HEADING] = _sql(laboratory, machine, limit)
     if only in (None, Part.ROBOPHD):
